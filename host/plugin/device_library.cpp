@@ -1,5 +1,6 @@
 #include "plugin/device_library.hpp"
 
+#include <assay/observation.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,13 +59,19 @@ std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::
   return std::shared_ptr<const DeviceLibrary>(new DeviceLibrary(file, std::move(handle), *api));
 }
 
-OpenDevice::OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_t ordinal)
-    : library_(std::move(library)), ordinal_(ordinal) {
+OpenDevice::OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_t ordinal, Purpose purpose)
+    : library_(std::move(library)), purpose_(purpose), ordinal_(ordinal) {
   std::int32_t count = 0;
   check(api().count(&count), "counting devices");
   if (ordinal >= count)
     throw DeviceError(ASSAY_UNSUPPORTED,
                       fmt::format("{} device {} was asked for, but there are {}", api().kind, ordinal, count));
+  if (is_observed()) {
+    const auto* observation = static_cast<const assay_observation*>(api().get_extension(ASSAY_EXT_OBSERVATION));
+    const bool is_offered = observation && ASSAY_HAS(observation, assay_observation, open);
+    check((is_offered ? observation->open : api().open)(ordinal, &device_), "opening the device");
+    return;
+  }
   check(api().open(ordinal, &device_), "opening the device");
   if (const assay_status s = api().stream_create(device_, &stream_); s != ASSAY_OK) {
     const std::string text = api().error_text();
@@ -74,7 +81,7 @@ OpenDevice::OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_
 }
 
 OpenDevice::~OpenDevice() {
-  api().stream_destroy(device_, stream_);
+  if (!is_observed()) api().stream_destroy(device_, stream_);
   api().close(device_);
 }
 

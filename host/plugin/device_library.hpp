@@ -43,17 +43,23 @@ class DeviceError : public std::runtime_error {
   assay_status status_;
 };
 
+// What a device is opened for: work, on a stream of its own; or being looked at while other processes work on it, for
+// which it has no stream, and no context where the backend can do without (assay.observation/1).
+enum class Purpose { work, observation };
+
 // An opened device with the stream that a case runs on. The thread that made it uses it.
 class OpenDevice {
  public:
-  OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_t ordinal);  // throws DeviceError
+  // Throws DeviceError.
+  OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_t ordinal, Purpose purpose = Purpose::work);
   OpenDevice(const OpenDevice&) = delete;
   OpenDevice& operator=(const OpenDevice&) = delete;
   ~OpenDevice();
 
   const assay_device_api& api() const { return library_->api(); }
   assay_device* handle() const { return device_; }
-  void* stream() const { return stream_; }
+  void* stream() const { return stream_; }  // null where it is observed
+  bool is_observed() const { return purpose_ == Purpose::observation; }
   std::int32_t ordinal() const { return ordinal_; }
   assay_device_info info() const;
   // Throws DeviceError with the backend's text when `status` is not ASSAY_OK.
@@ -61,6 +67,7 @@ class OpenDevice {
 
  private:
   std::shared_ptr<const DeviceLibrary> library_;
+  Purpose purpose_;
   assay_device* device_ = nullptr;
   void* stream_ = nullptr;
   std::int32_t ordinal_;

@@ -61,6 +61,7 @@ void TelemetryFigures::end(const assay_telemetry_sample& sample, double now_s) {
   if (within_ == 0) add_moment(sample, now_s);
   add_utilisation(sample, now_s);
   add_foreign(sample);
+  if (tells(sample, ASSAY_TELEMETRY_OWN_MEMORY)) own_memory_bytes_ = sample.own_memory_bytes;
   if (tells(sample, ASSAY_TELEMETRY_ENERGY) && energy_begin_j_ && sample.energy_j >= *energy_begin_j_)
     energy_j_ = sample.energy_j - *energy_begin_j_;
 }

@@ -53,6 +53,8 @@ class TelemetryFigures {
   std::optional<record::Figure> sm_clock_mhz() const { return sm_clock_.told(); }
   std::optional<record::Figure> power_w() const { return power_.told(); }
   std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
+  // What this process and those that it has started held of the device's memory when the window ended.
+  std::optional<std::uint64_t> own_memory_bytes() const { return own_memory_bytes_; }
 
   // `bounds_s`: of the measured steps, or none where nobody knows when they ended.
   record::Telemetry telemetry(const std::vector<double>& bounds_s = {}) const;
@@ -96,6 +98,7 @@ class TelemetryFigures {
   };
   std::map<std::uint64_t, Held> held_;                                     // by bit
   std::optional<std::uint64_t> foreign_processes_, foreign_memory_bytes_;  // the larger of both ends
+  std::optional<std::uint64_t> own_memory_bytes_;
 };
 
 }  // namespace assay::host::telemetry

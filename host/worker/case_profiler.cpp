@@ -63,6 +63,12 @@ bool CaseProfiler::write(const std::string& file, const std::string& bytes, cons
 }
 
 void CaseProfiler::start_range() {
+  if (profiler_ && !is_counted_ && device_.is_observed()) {
+    profiler_ = nullptr;
+    return note(
+        "profile: the steps are those of other processes, and this one has nothing on the device: a range for "
+        "the profiler is the program's to begin and to end (cudaProfilerStart, cudaProfilerStop)");
+  }
   if (profiler_ && !is_counted_ &&
       !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))
     profiler_ = nullptr;
@@ -83,6 +89,7 @@ void CaseProfiler::end_measure(measure::Recorder& recorder) {
 void CaseProfiler::count_kernels(measure::Timeline& timeline, measure::Recorder& recorder,
                                  const std::function<void(std::uint64_t step)>& run_step) {
   if (!is_counted_) return;
+  if (device_.is_observed()) return note("ncu: the steps are those of other processes, whose kernels are not counted");
   if (!profiler_) return note(fmt::format("ncu: the {} device has no range for a profiler", device_.api().kind));
   assay_device* device = device_.handle();
   timeline.synchronize();
@@ -102,6 +109,8 @@ void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder&
   if (kernels_file_.empty()) return;
   if (is_counted_)
     return note(fmt::format("{}not traced under ncu, which holds the device's counters", profile::kernels_note));
+  if (device_.is_observed())
+    return note(fmt::format("{}the steps are those of other processes, which are not traced", profile::kernels_note));
   const auto* trace = kernel_trace_of(device_);
   if (!trace)
     return note(fmt::format("{}the {} device offers no trace of them; their table needs a GPU", profile::kernels_note,

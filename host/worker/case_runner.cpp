@@ -67,8 +67,9 @@ class CaseRun {
     schema_ = plugin::copy_schema(*workload_, library_->entry().abi_minor);
     refuse_device();
     tell_rank_kind(spec_, schema_, library_->entry().abi_minor, result_);
-    device_ =
-        std::make_unique<plugin::OpenDevice>(plugin::DeviceLibrary::open(spec_.device_file), spec_.device_ordinal);
+    device_ = std::make_unique<plugin::OpenDevice>(
+        plugin::DeviceLibrary::open(spec_.device_file), spec_.device_ordinal,
+        schema_.steps_elsewhere ? plugin::Purpose::observation : plugin::Purpose::work);
     memory_use_.emplace(*device_);
     result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
     window_->sampler().attach(device_->api(), device_->handle());
@@ -129,6 +130,13 @@ class CaseRun {
     if (!runs)
       throw CaseFailure{record::Status::unsupported,
                         fmt::format("workload '{}' does not run on device '{}'", schema_.id, spec_.device_kind)};
+    if (schema_.steps_elsewhere && spec_.plan().cold_cache && spec_.device_kind != "cpu")
+      throw CaseFailure{
+          record::Status::unsupported,
+          fmt::format("[measure] cold_cache = true: the steps of '{}' are those of other processes, and a device whose "
+                      "caches this process emptied between them would change from one to the other in each step; let "
+                      "the program empty them, and leave out cold_cache",
+                      schema_.id)};
   }
 
   void live() {
@@ -146,7 +154,7 @@ class CaseRun {
     measure::LoopResult result = measured();
     account_->read(result);
     services_->ledger().moment("after_measure");
-    memory_use_->look(services_->ledger());
+    memory_use_->look(services_->ledger(), window_->own_memory_bytes());
     tell_what_ran();  // before the verification, which loads and chooses for itself
     if (!takes_steps_after_finish()) trace_kernels(result.iterations);
     if (workload_->finish) {
@@ -410,6 +418,7 @@ class CaseRun {
   }
 
   void wait_for_device() const {
+    if (device_->is_observed()) return;
     device_->check(device_->api().stream_synchronize(device_->handle(), device_->stream()), "waiting for the device");
   }
 

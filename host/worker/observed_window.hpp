@@ -1,6 +1,7 @@
 // The measured window's surroundings: the device's telemetry, and who else used the processors.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ class ObservedWindow {
   // Around the window, by the measuring thread. Both take long against a short step.
   void begin();
   void end();
+  // After end(): of the device, by its own account, what this process and those that it has started then held.
+  std::optional<std::uint64_t> own_memory_bytes() const {
+    return telemetry_ ? telemetry_->own_memory_bytes() : std::nullopt;
+  }
   // After end(): what was found, for the record. All ranks call it. `step_bounds_s`: MeasuredSteps::bounds_s().
   void tell(record::CaseResult& result, const CaseSpec& spec, RankServices& ranks, double window_s,
             const std::vector<double>& step_bounds_s);

@@ -1,8 +1,8 @@
 #include "report.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -13,10 +13,15 @@ namespace {
   throw assay::Error(ASSAY_INTERNAL, "the program wrote \"" + shown(line) + "\" to ASSAY_FD; expected " + expected);
 }
 
+// Without a stream, whose making takes longer than all else that is done with a line of a step.
 std::vector<std::string> words_in(const std::string& line) {
-  std::istringstream stream(line);
+  constexpr const char* blanks = " \t\n\v\f\r";
   std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(std::move(word));
+  for (std::size_t begin = line.find_first_not_of(blanks); begin != std::string::npos;) {
+    const std::size_t end = std::min(line.find_first_of(blanks, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(blanks, end);
+  }
   return words;
 }
 
@@ -63,6 +68,7 @@ std::string shown(const std::string& line) {
 }
 
 Report report_in(const std::string& line) {
+  if (line == "step") return {.kind = Report::Kind::step};  // as nearly all say it, within a time that is measured
   const std::vector<std::string> words = words_in(line);
   const std::string verb = words.empty() ? "" : words.front();
   if (verb == "step" && words.size() == 1) return {.kind = Report::Kind::step};

@@ -6,9 +6,12 @@
  *   FAKE_NVML_REASONS      what holds the clocks down, NVML's bits
  *   FAKE_NVML_PROCESSES    how many others compute on the GPU, 1 GiB each; -1: the list is empty
  *   FAKE_NVML_CHILD        the id of one of these others
+ *   FAKE_NVML_LOOKS        set: the process that asks computes nothing, and is not in the list
+ *   FAKE_NVML_CHILDREN     set: those that it has started are in the list, 2 GiB each
  *   FAKE_NVML_HIDDEN_IDS   set: the list has the ids of another container
  *   FAKE_NVML_MIG          set: MIG is on
  * The energy grows by 5 J with each question. */
+#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 enum { done = 0, not_supported = 3, not_found = 6, insufficient_size = 7 };
+enum { max_children = 16 };
 
 typedef struct {
   unsigned gpu, memory;
@@ -171,17 +175,38 @@ EXPORT int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long lo
   (void)device;
   ANSWER(reasons, (unsigned long long)number_of("FAKE_NVML_REASONS", 0));
 }
+/* Those that any thread of this process has started. */
+static unsigned children_of_this(unsigned* ids) {
+  unsigned count = 0;
+  if (!getenv("FAKE_NVML_CHILDREN")) return 0;
+  DIR* threads = opendir("/proc/self/task");
+  for (struct dirent* thread; threads && (thread = readdir(threads)) != NULL;) {
+    char file[300];
+    snprintf(file, sizeof file, "/proc/self/task/%s/children", thread->d_name);
+    FILE* list = fopen(file, "r");
+    while (list && count < max_children && fscanf(list, "%u", &ids[count]) == 1) ++count;
+    if (list) fclose(list);
+  }
+  if (threads) closedir(threads);
+  return count;
+}
+
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, process* out) {
   (void)device;
   if (refused(__func__)) return not_supported;
   const unsigned room = *count;
-  const unsigned processes = (unsigned)(number_of("FAKE_NVML_PROCESSES", 0) + 1);
+  const unsigned first = getenv("FAKE_NVML_LOOKS") ? 1 : 0;
+  const unsigned listed = (unsigned)(number_of("FAKE_NVML_PROCESSES", 0) + 1) - first;
+  unsigned children[max_children];
+  const unsigned processes = listed + children_of_this(children);
   *count = processes;
   if (room < processes) return insufficient_size;
   for (unsigned i = 0; i < processes; ++i) {
-    out[i].id = i == 0 && !getenv("FAKE_NVML_HIDDEN_IDS") ? (unsigned)getpid() : 4000000u + i;
-    if (i == 1 && getenv("FAKE_NVML_CHILD")) out[i].id = (unsigned)number_of("FAKE_NVML_CHILD", 0);
-    out[i].used_bytes = 1ull << 30;
+    const unsigned number = i + first;
+    out[i].id = number == 0 && !getenv("FAKE_NVML_HIDDEN_IDS") ? (unsigned)getpid() : 4000000u + number;
+    if (number == 1 && getenv("FAKE_NVML_CHILD")) out[i].id = (unsigned)number_of("FAKE_NVML_CHILD", 0);
+    if (i >= listed) out[i].id = children[i - listed];
+    out[i].used_bytes = (i < listed ? 1ull : 2ull) << 30;
     out[i].gpu_instance = out[i].compute_instance = ~0u;
   }
   return done;

@@ -30,10 +30,13 @@ _BUSY_S = 0.02
 
 
 class _Line:
-    """The line to assay, opened when it is first used. `file` is None where the script runs alone."""
+    """The line to assay, opened when it is first used. `file` is None where the script runs alone.
+
+    What a step needs is short, as it is part of the step's time: one write and one read, and no other call to the
+    kernel."""
 
     def __init__(self):
-        self.pid = os.getpid()
+        self.forked = False
         self.synchronize = None
         self.measured = False
         self.file = None
@@ -44,42 +47,63 @@ class _Line:
         os.set_inheritable(fd, False)  # a program that this one starts must not hold the line open
         self.file = os.fdopen(fd, "r+b", buffering=0)
         self.unread = b""
-        self.answers = None
-        if os.environ.get("ASSAY_WAITING") == "busy":
-            self.answers = select.poll()
-            self.answers.register(fd, select.POLLIN)
+        self.busy = os.environ.get("ASSAY_WAITING") == "busy"
+        if self.busy:
+            os.set_blocking(fd, False)  # reading what is not there then gives None
+        os.register_at_fork(after_in_child=self.note_fork)
         self.say("assay 1")
         sys.excepthook = self.report_exception
 
+    def note_fork(self):
+        self.forked = True
+
     def say(self, line):
-        if self.file is None:
-            return
-        if os.getpid() != self.pid:
+        if self.file is not None:
+            self.write(line.encode() + b"\n")
+
+    def write(self, data):
+        if self.forked:
             raise RuntimeError("assay: this process was forked from the one that assay listens to; report from there")
-        data = line.encode() + b"\n"
         try:
             while data:
-                data = data[self.file.write(data):]
+                written = self.file.write(data)
+                if written is None:
+                    self.sleep_until(select.POLLOUT)
+                else:
+                    data = data[written:]
         except OSError as error:
             raise SystemExit(f"assay is gone: {error}") from None
 
-    def ask(self):
-        self.say("step")
-        if self.answers is not None:  # who has slept feeds a GPU later, which would be time of the step
+    def sleep_until(self, event):
+        readiness = select.poll()
+        readiness.register(self.file.fileno(), event)
+        readiness.poll()
+
+    def read(self):
+        """What assay has said, or the next part of it."""
+        data = self.file.read(4096)
+        if data is None:  # who has slept feeds a GPU later, which would be time of the step
             until = time.monotonic() + _BUSY_S
-            while not self.answers.poll(0) and time.monotonic() < until:
-                pass
+            while data is None and time.monotonic() < until:
+                data = self.file.read(4096)
+            while data is None:
+                self.sleep_until(select.POLLIN)
+                data = self.file.read(4096)
+        if not data:
+            raise SystemExit("assay is gone: it has closed the line")
+        return data
+
+    def ask(self):
+        """Ends the step before; the words of the answer."""
+        self.write(b"step\n")
         while b"\n" not in self.unread:
-            data = self.file.read(4096)
-            if not data:
-                raise SystemExit("assay is gone: it has closed the line")
-            self.unread += data
+            self.unread += self.read()
         answer, self.unread = self.unread.split(b"\n", 1)
-        return answer.decode().split()
+        return answer.split()
 
     def report_exception(self, kind, error, trace):
         """Tells of an exception that ends the script, before it is printed as ever."""
-        if os.getpid() == self.pid and (issubclass(kind, MemoryError) or kind.__name__ == "OutOfMemoryError"):
+        if not self.forked and (issubclass(kind, MemoryError) or kind.__name__ == "OutOfMemoryError"):
             with contextlib.suppress(BaseException):
                 self.say("fail oom " + (" ".join(str(error).split())[:1000] or kind.__name__))
         sys.__excepthook__(kind, error, trace)
@@ -110,12 +134,12 @@ def steps(alone=10, synchronize=None):
     step and of each phase: it waits until the device has done what was asked of it."""
     line = _open()
     line.synchronize = synchronize
-    answer = line.ask() if line.file is not None else ["whole"]
-    if answer == ["whole"]:  # nobody measures steps, though perhaps the whole
+    answer = line.ask() if line.file is not None else [b"whole"]
+    if answer == [b"whole"]:  # nobody measures steps, though perhaps the whole
         yield from range(alone)
         return
-    while answer[0] != "end":
-        line.measured = answer[0] == "measure"
+    while answer[0] != b"end":
+        line.measured = answer[0] == b"measure"
         yield int(answer[1])
         if synchronize is not None:
             synchronize()
@@ -123,15 +147,23 @@ def steps(alone=10, synchronize=None):
     line.measured = False
 
 
-@contextlib.contextmanager
-def phase(name):
+class phase(contextlib.ContextDecorator):
     """A part of a step: `with assay.phase("forward"): ...`. Phases may nest, and may occur several times in a step."""
-    line = _open()
-    line.say(f"begin {name}")
-    yield
-    if line.synchronize is not None and line.file is not None:
-        line.synchronize()
-    line.say(f"end {name}")
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    def __enter__(self):
+        _open().say(f"begin {self.name}")
+
+    def __exit__(self, kind, error, trace):
+        line = _open()
+        if kind is not None or line.file is None:
+            return
+        if line.synchronize is not None:
+            line.synchronize()
+        line.say(f"end {self.name}")
 
 
 def _figure(verb, name, value, unit, better):

@@ -1,9 +1,11 @@
 // A GPU as a device of the host's table. The runtime is linked statically and finds the driver when it is first asked,
 // so the library opens on a machine that has none, and count() says so.
 #include <assay/cache.h>
+#include <assay/observation.h>
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -12,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <unordered_set>
 
@@ -19,6 +22,7 @@
 #include "common/device_guard.hpp"
 #include "cuda_backend.hpp"
 #include "cuda_handles.hpp"
+#include "device_context.hpp"
 #include "device_uuid.hpp"
 #include "memory_account.hpp"
 #include "profiling.hpp"
@@ -31,10 +35,25 @@ struct assay_event {
 
 struct assay_device {
   std::int32_t ordinal = 0;
+  bool has_context = false;
   std::unordered_set<void*> allocated;  // freed at close() when nobody else did
   void* flush_memory = nullptr;         // what a flush of the caches writes; one of them
   std::size_t flush_bytes = 0;
 };
+
+namespace assay::cuda {
+
+bool has_context(const assay_device& device) noexcept { return device.has_context; }
+
+// Since CUDA 12 cudaSetDevice makes the primary context. What a thread that was never told a device asks of the runtime
+// makes one, too, but on device 0.
+void need_context(assay_device& device) {
+  if (device.has_context) return;
+  check(cudaSetDevice(device.ordinal), "open the device");
+  device.has_context = true;
+}
+
+}  // namespace assay::cuda
 
 namespace {
 
@@ -43,6 +62,7 @@ using assay::compute::fail;
 using assay::compute::guard;
 using assay::compute::last_error;
 using assay::cuda::check;
+using assay::cuda::need_context;
 
 std::int32_t count_devices() {
   int devices = 0;
@@ -87,22 +107,22 @@ std::string libraries() {
                      lt % 100, dnn / 10000, dnn / 100 % 100, dnn % 100);
 }
 
+// From the driver itself, which the runtime has opened by then: asked for a function, the runtime might make a context.
 template <class Function>
-Function driver_function(const char* name, unsigned version) {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
-  if (status == cudaSuccess && found == cudaDriverEntryPointSuccess) return reinterpret_cast<Function>(function);
-  (void)cudaGetLastError();
-  return nullptr;
+Function driver_function(const char* name) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (!driver) return nullptr;
+  const auto function = reinterpret_cast<Function>(dlsym(driver, name));
+  dlclose(driver);  // the runtime keeps it open
+  return function;
 }
 
 // Of a part of a GPU the part's own, which the driver tells since CUDA 11.4 alone. The runtime's name of such a part
 // ends with its kind: "NVIDIA H200 MIG 1g.18gb".
 std::string uuid_of(int ordinal, const cudaDeviceProp& properties) {
   cudaUUID_t uuid = properties.uuid;
-  const auto device_of = driver_function<int (*)(int* device, int ordinal)>("cuDeviceGet", 2000);
-  const auto uuid_of_device = driver_function<int (*)(cudaUUID_t*, int device)>("cuDeviceGetUuid", 11040);
+  const auto device_of = driver_function<int (*)(int* device, int ordinal)>("cuDeviceGet");
+  const auto uuid_of_device = driver_function<int (*)(cudaUUID_t*, int device)>("cuDeviceGetUuid_v2");
   int device = 0;
   cudaUUID_t own{};
   if (device_of && uuid_of_device && device_of(&device, ordinal) == 0 && uuid_of_device(&own, device) == 0) uuid = own;
@@ -138,15 +158,25 @@ assay_status count(std::int32_t* out) noexcept {
   return guard([&] { *out = count_devices(); });
 }
 
-assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
+// Without a context, and so without a word to the GPU itself.
+assay_status observe(std::int32_t ordinal, assay_device** out) noexcept {
   return guard([&] {
     const std::int32_t devices = count_devices();
     if (ordinal < 0 || ordinal >= devices)
       throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("there is no CUDA device {}; expected 0 to {}, as {} {} here",
                                                       ordinal, devices - 1, devices, devices == 1 ? "is" : "are"));
-    check(cudaSetDevice(ordinal), "open the device");
     assay::compute::forget_algorithms();
-    *out = new assay_device{ordinal, {}, nullptr, 0};
+    *out = new assay_device{ordinal, false, {}, nullptr, 0};
+  });
+}
+
+assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
+  return guard([&] {
+    assay_device* opened = nullptr;
+    if (const assay_status status = observe(ordinal, &opened); status != ASSAY_OK) throw Error(status, last_error);
+    std::unique_ptr<assay_device> device(opened);
+    need_context(*device);
+    *out = device.release();
   });
 }
 
@@ -164,8 +194,8 @@ assay_status info(assay_device* device, assay_device_info* out) noexcept {
                               sizeof(assay_device_info)));
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device->ordinal), "read the properties of the device");
-    std::size_t free_bytes = 0, total_bytes = 0;
-    check(cudaMemGetInfo(&free_bytes, &total_bytes), "read the free memory");
+    std::size_t free_bytes = 0, total_bytes = properties.totalGlobalMem;
+    if (device->has_context) check(cudaMemGetInfo(&free_bytes, &total_bytes), "read the free memory");
     out->memory_total_bytes = total_bytes;
     out->memory_free_bytes = free_bytes;
     out->compute_units = properties.multiProcessorCount;
@@ -178,18 +208,25 @@ assay_status info(assay_device* device, assay_device_info* out) noexcept {
   });
 }
 
-assay_status stream_create(assay_device*, void** out) noexcept {
-  return guard([&] { *out = assay::cuda::make_stream(assay::cuda::priority_of_steps).release(); });
+assay_status stream_create(assay_device* device, void** out) noexcept {
+  return guard([&] {
+    need_context(*device);
+    *out = assay::cuda::make_stream(assay::cuda::priority_of_steps).release();
+  });
 }
 void stream_destroy(assay_device*, void* stream) noexcept {
   if (stream) (void)cudaStreamDestroy(static_cast<cudaStream_t>(stream));
 }
-assay_status stream_synchronize(assay_device*, void* stream) noexcept {
+assay_status stream_synchronize(assay_device* device, void* stream) noexcept {
+  if (!device->has_context) return ASSAY_OK;  // and nothing to wait for
   return guard([&] { check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "wait for a stream"); });
 }
 
-assay_status event_create(assay_device*, assay_event** out) noexcept {
-  return guard([&] { *out = new assay_event{assay::cuda::make_event(cudaEventDefault), false}; });
+assay_status event_create(assay_device* device, assay_event** out) noexcept {
+  return guard([&] {
+    need_context(*device);
+    *out = new assay_event{assay::cuda::make_event(cudaEventDefault), false};
+  });
 }
 void event_destroy(assay_device*, assay_event* event) noexcept { delete event; }
 assay_status event_record(assay_device*, assay_event* event, void* stream) noexcept {
@@ -227,6 +264,7 @@ assay_status event_elapsed_ns(assay_device*, assay_event* begin, assay_event* en
 
 assay_status allocate(assay_device* device, std::size_t bytes, void** out) noexcept {
   return guard([&] {
+    need_context(*device);
     assay::cuda::DeviceMemory memory(allocate_bytes(bytes));
     device->allocated.insert(memory.get());
     *out = memory.release();
@@ -240,6 +278,7 @@ void range_push(assay_device*, const char* name) noexcept { nvtxRangePushA(name)
 void range_pop(assay_device*) noexcept { nvtxRangePop(); }
 
 assay::compute::Backend* create_backend(assay_device* device, void* stream) {
+  need_context(*device);
   return new assay::cuda::CudaBackend(device->ordinal, static_cast<cudaStream_t>(stream));
 }
 constexpr assay::compute::BackendFactory factory{assay::compute::interface_id, create_backend};
@@ -251,6 +290,7 @@ assay_status guard_call(void (*body)(void* context), void* context) noexcept {
 // A fill of twice what the L2 holds, as nvbench and Triton's benchmarks do it.
 assay_status flush_caches(assay_device* device, void* stream) noexcept {
   return guard([&] {
+    need_context(*device);
     if (!device->flush_memory) {
       int l2_bytes = 0;
       check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device->ordinal),
@@ -269,9 +309,11 @@ assay_status flush_caches(assay_device* device, void* stream) noexcept {
   });
 }
 constexpr assay_cache cache{sizeof(assay_cache), flush_caches};
+constexpr assay_observation observation{sizeof(assay_observation), observe};
 
 const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, ASSAY_EXT_CACHE) == 0) return &cache;
+  if (std::strcmp(id, ASSAY_EXT_OBSERVATION) == 0) return &observation;
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
   if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   if (const void* account = assay::cuda::memory_account_extension(id)) return account;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cuda_error.hpp"
+#include "device_context.hpp"
 #include "kernel_trace.hpp"
 
 namespace assay::cuda {
@@ -19,8 +20,11 @@ assay_status guarded(F&& f) noexcept {
 
 constexpr assay_profiler profiler{
     sizeof(assay_profiler),
-    [](assay_device*) noexcept {
-      return guarded([] { check(cudaProfilerStart(), "start the external profiler's range"); });
+    [](assay_device* device) noexcept {
+      return guarded([&] {
+        need_context(*device);
+        check(cudaProfilerStart(), "start the external profiler's range");
+      });
     },
     [](assay_device*) noexcept {
       return guarded([] { check(cudaProfilerStop(), "end the external profiler's range"); });
@@ -29,7 +33,12 @@ constexpr assay_profiler profiler{
 
 constexpr assay_kernel_trace kernel_trace{
     sizeof(assay_kernel_trace),
-    [](assay_device*) noexcept { return guarded([] { kernel_trace_begin(); }); },
+    [](assay_device* device) noexcept {
+      return guarded([&] {
+        need_context(*device);
+        kernel_trace_begin();
+      });
+    },
     [](assay_device*, void* stream) noexcept {
       return guarded([&] { launch_trace_anchor(static_cast<cudaStream_t>(stream)); });
     },

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "device_context.hpp"
 #include "telemetry_nvml.hpp"
 
 struct assay_telemetry_reader {
@@ -20,7 +21,9 @@ assay_status open(assay_device* device, assay_telemetry_reader** out) noexcept {
   assay_device_info info{};
   info.struct_size = sizeof info;
   if (const assay_status status = assay_device_v1.info(device, &info); status != ASSAY_OK) return status;
-  return compute::guarded(telemetry_guard, [&] { *out = new assay_telemetry_reader{NvmlReader(info.bus_address)}; });
+  const Presence presence = has_context(*device) ? Presence::computes : Presence::looks;
+  return compute::guarded(telemetry_guard,
+                          [&] { *out = new assay_telemetry_reader{NvmlReader(info.bus_address, presence)}; });
 }
 
 constexpr assay_telemetry telemetry{

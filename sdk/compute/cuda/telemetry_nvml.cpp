@@ -111,7 +111,8 @@ std::string NvmlLibrary::words_for(nvml::Return status) const {
   return words ? words : fmt::format("NVML error {}", status);
 }
 
-NvmlReader::NvmlReader(const std::string& bus_address, const char* library) : nvml_(library), processes_(64) {
+NvmlReader::NvmlReader(const std::string& bus_address, Presence presence, const char* library)
+    : nvml_(library), presence_(presence), processes_(64) {
   if (const nvml::Return status = nvml_->device_by_bus_address(bus_address.c_str(), &device_); status != nvml::success)
     throw Error(ASSAY_UNSUPPORTED,
                 fmt::format("the telemetry of the GPU at {}: NVML says {}; check that this user may read it with "
@@ -246,28 +247,57 @@ void NvmlReader::read_processes(assay_telemetry_sample& out) {
     processes_.resize(count + std::size_t{64});  // more may come meanwhile
     status = ask(device_);
   }
-  // This process has opened the GPU: a list without anyone hides what it should tell.
-  if (status == nvml::success && count == 0) status = nvml::no_permission;
+  // A process that computes is in the list: one without anyone hides what it should tell.
+  if (status == nvml::success && count == 0 && presence_ == Presence::computes) status = nvml::no_permission;
   if (status != nvml::success) {
     if (is_probing_) refusals_.push_back({"who else computes on it", status});
     return;
   }
-  // In a container the list may have other numbers for the same processes: then one of them is this one, and which
-  // memory is its own is not known, nor which of the others it has started.
+  const auto end = processes_.begin() + count;
+  if (is_probing_)
+    std::for_each(processes_.begin(), end, [this](const nvml::Process& p) { ids_before_.push_back(p.id); });
+  const auto own = static_cast<unsigned>(::getpid());
+  const bool is_known = std::any_of(processes_.begin(), end, [&](const nvml::Process& p) {
+    return presence_ == Presence::computes ? p.id == own : is_of(p.id, own);
+  });
+  if (is_known) return read_own_and_others(count, out);
+  // In a container the list may have other numbers for the same processes. Then one of them is a process that
+  // computes, and which memory is its own is not known, nor which of the others it has started.
+  if (presence_ == Presence::looks) return count_strangers(count, out);
   out.foreign_processes = count - 1;
   out.known |= ASSAY_TELEMETRY_FOREIGN_PROCESSES;
-  const auto end = processes_.begin() + count;
+}
+
+void NvmlReader::read_own_and_others(std::size_t count, assay_telemetry_sample& out) {
   const auto own = static_cast<unsigned>(::getpid());
-  if (std::none_of(processes_.begin(), end, [own](const nvml::Process& p) { return p.id == own; })) return;
-  const auto foreign_end =
-      std::remove_if(processes_.begin(), end, [own](const nvml::Process& p) { return is_of(p.id, own); });
-  out.foreign_processes = static_cast<std::uint64_t>(foreign_end - processes_.begin());
-  out.foreign_memory_bytes = 0;
-  for (auto process = processes_.begin(); process != foreign_end; ++process) {
-    if (process->used_bytes == nvml::not_available) return;
-    out.foreign_memory_bytes += process->used_bytes;
-  }
-  out.known |= ASSAY_TELEMETRY_FOREIGN_MEMORY;
+  const auto begin = processes_.begin(), end = begin + static_cast<std::ptrdiff_t>(count);
+  const auto own_begin = std::partition(begin, end, [own](const nvml::Process& p) { return !is_of(p.id, own); });
+  out.foreign_processes = static_cast<std::uint64_t>(own_begin - begin);
+  out.known |= ASSAY_TELEMETRY_FOREIGN_PROCESSES;
+  const auto add = [&out](auto from, auto to, std::uint64_t& bytes, std::uint64_t bit) {
+    bytes = 0;
+    for (; from != to; ++from) {
+      if (from->used_bytes == nvml::not_available) return;
+      bytes += from->used_bytes;
+    }
+    out.known |= bit;
+  };
+  add(begin, own_begin, out.foreign_memory_bytes, ASSAY_TELEMETRY_FOREIGN_MEMORY);
+  if (ASSAY_HAS(&out, assay_telemetry_sample, own_memory_bytes))
+    add(own_begin, end, out.own_memory_bytes, ASSAY_TELEMETRY_OWN_MEMORY);
+}
+
+// An id that no process here has may be that of one that this process has started, as another container knows it.
+// Without anyone in the list nobody computes, or all are hidden.
+void NvmlReader::count_strangers(std::size_t count, assay_telemetry_sample& out) const {
+  const auto end = processes_.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto strangers =
+      static_cast<std::size_t>(std::count_if(processes_.begin(), end, [this](const nvml::Process& p) {
+        return parent_of(p.id) != 0 || std::find(ids_before_.begin(), ids_before_.end(), p.id) != ids_before_.end();
+      }));
+  if (strangers == 0) return;
+  out.foreign_processes = strangers;
+  out.known |= ASSAY_TELEMETRY_FOREIGN_PROCESSES;
 }
 
 void NvmlReader::write_note() {

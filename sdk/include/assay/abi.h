@@ -477,8 +477,8 @@ typedef struct assay_workload {
  * it has no use for, which may be a slip of the pen. A host of before 1.4 knows no such parameters. */
 #define ASSAY_WORKLOAD_OPEN 4u
 /* Since 1.5. Its steps are carried out by other processes, and are over when run() returns. The host then times them by
- * its own clock and touches no device from the first step of the warm-up to the last measured one. A host of before 1.5
- * marks and awaits each step on the device. */
+ * its own clock, opens the device to be looked at alone (assay/observation.h) and touches it in no step:
+ * assay_launch.stream is NULL. A host of before 1.5 marks and awaits each step on the device. */
 #define ASSAY_WORKLOAD_STEPS_ELSEWHERE 8u
 
 #define ASSAY_ANY_DEVICE 0u

@@ -28,6 +28,7 @@ typedef struct assay_telemetry_reader assay_telemetry_reader; /* opaque: the tel
 #define ASSAY_TELEMETRY_THROTTLE 128u
 #define ASSAY_TELEMETRY_FOREIGN_PROCESSES 256u
 #define ASSAY_TELEMETRY_FOREIGN_MEMORY 512u
+#define ASSAY_TELEMETRY_OWN_MEMORY 1024u /* since 1.2 */
 
 /* Bits of assay_telemetry_sample.throttle: what holds the clocks down. */
 #define ASSAY_THROTTLE_IDLE 1u               /* nothing runs */
@@ -55,6 +56,7 @@ typedef struct assay_telemetry_sample {
   double energy_j;            /* a counter: differences alone mean something */
   uint64_t foreign_processes; /* others that compute on it: siblings of the case are, what this one started is not */
   uint64_t foreign_memory_bytes;
+  uint64_t own_memory_bytes; /* Since 1.2. Of the device, held by this process and all that it has started */
 } assay_telemetry_sample;
 
 typedef int32_t assay_telemetry_moment;

@@ -1,8 +1,12 @@
 // What a device tells while it is measured, from NVML to record and table: on a GPU that is played by the CPU device
 // and the tests' NVML, and on the CPU itself.
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "e2e/support/sandbox.hpp"
@@ -30,12 +34,56 @@ class Telemetry : public Sandbox {
                      .measure = "warmup = 1\nsteps = 1000",
                      .device = device});
   }
-  json run_on_gpu(const Variables& variables) {
+  void play_gpu(const Variables& variables) {
     for (const auto& [name, value] : variables) set_variable(name, value);
     set_variable("ASSAY_DEVICE_PATH", PLAYED_GPU_FOLDER);
     set_variable("PLAYED_GPU_CPU", CPU_DEVICE);
     set_variable("LD_LIBRARY_PATH", FAKE_NVML_FOLDER);
+    set_variable("PLAYED_GPU_CALLS", calls_file().string());
+  }
+  json run_on_gpu(const Variables& variables) {
+    play_gpu(variables);
     return run_decoder("cuda");
+  }
+
+  // A program that writes a line into the file of the calls in each step, under 0 as its number.
+  static ExperimentText program_on_gpu(const std::string& measure = "warmup = 5\nsteps = 20") {
+    return {.plugin = "command",
+            .params = R"(command = ["sh", "-c", 'echo assay 1 >&3; while echo step >&3; read kind number <&3; )"
+                      R"([ "$kind" != end ]; do echo 0 step >> "$PLAYED_GPU_CALLS"; done']
+)",
+            .measure = measure,
+            .device = "cuda"};
+  }
+  std::filesystem::path calls_file() const { return folder() / "calls.txt"; }
+  // The functions of the device that each process has called, in their order; those of 0 are the program's steps.
+  std::vector<std::pair<int, std::string>> calls() const {
+    std::istringstream lines(text_of(calls_file()));
+    std::vector<std::pair<int, std::string>> found;
+    std::pair<int, std::string> call;
+    while (lines >> call.first >> call.second) found.push_back(call);
+    return found;
+  }
+  // Those of the process whose calls begin the program's steps.
+  std::vector<std::string> calls_of_worker() const {
+    const auto all = calls();
+    const auto step = std::find_if(all.begin(), all.end(), [](const auto& call) { return call.first == 0; });
+    std::vector<std::string> found;
+    if (step == all.begin() || step == all.end()) return found;
+    for (const auto& [process, function] : all)
+      if (process == std::prev(step)->first) found.push_back(function);
+    return found;
+  }
+  // What was called between the first of the program's steps and the last.
+  std::vector<std::string> calls_between_steps() const {
+    const auto all = calls();
+    const auto is_step = [](const auto& call) { return call.first == 0; };
+    const auto begin = std::find_if(all.begin(), all.end(), is_step);
+    const auto end = std::find_if(all.rbegin(), all.rend(), is_step).base();
+    std::vector<std::string> found;
+    for (auto call = begin; call < end; ++call)
+      if (!is_step(*call)) found.push_back(call->second);
+    return found;
   }
   std::string second_line_of_the_table() const {
     std::istringstream lines(text_of(run_folder() / "table.csv"));
@@ -112,6 +160,56 @@ TEST_F(Telemetry, WithMigTheRestIsThereWithOneNote) {
   EXPECT_FALSE(record.at("telemetry").contains("energy_j"));
   EXPECT_TRUE(record.at("telemetry").contains("sm_clock_mhz"));
   EXPECT_EQ(notes_with(record, "MIG is on").size(), 1u) << record.at("notes");
+}
+
+// A context of the worker's own beside the program's would take part in each step: on an H100 one of 13 us had 309.
+TEST_F(Telemetry, AWorkerWhoseProgramUsesTheGpuMakesNothingOnIt) {
+  play_gpu({{"FAKE_NVML_LOOKS", "1"}, {"FAKE_NVML_CHILDREN", "1"}, {"FAKE_NVML_PROCESSES", "1"}});
+  const auto records = records_of(program_on_gpu());
+  ASSERT_EQ(records.size(), 1u) << output();
+  EXPECT_EQ(calls_of_worker(), (std::vector<std::string>{"count", "observe", "info", "info", "close"}));
+  EXPECT_EQ(calls_between_steps(), std::vector<std::string>());
+  const json& record = records[0];
+  EXPECT_EQ(record.at("telemetry").at("sm_clock_mhz").at("mean"), 1755.0);
+  EXPECT_EQ(record.at("telemetry").at("foreign_processes"), 1);
+  EXPECT_EQ(record.at("memory").at("device_used_mib"), 2048.0) << "the program's alone, by NVML's list of processes";
+  EXPECT_FALSE(record.at("memory").contains("unexplained_mib"));
+  EXPECT_EQ(record.at("device").at("bus_address"), "0000:18:00.0");
+  EXPECT_TRUE(notes_with(record, "NVML").empty()) << record.at("notes");
+}
+
+TEST_F(Telemetry, ADeviceOfBeforeObservationIsOpenedAndLeftAlone) {
+  play_gpu({{"PLAYED_GPU_OLD", "1"}});
+  const auto records = records_of(program_on_gpu());
+  ASSERT_EQ(records.size(), 1u) << output();
+  EXPECT_EQ(calls_of_worker(), (std::vector<std::string>{"count", "open", "info", "info", "close"}));
+  EXPECT_EQ(calls_between_steps(), std::vector<std::string>());
+}
+
+TEST_F(Telemetry, TheCallsOfAWorkerThatStepsItselfAreSeen) {
+  run_on_gpu({});
+  std::vector<std::string> functions;
+  for (const auto& call : calls()) functions.push_back(call.second);
+  for (const char* function : {"open", "stream_create", "event_record", "stream_synchronize", "event_elapsed_ns"})
+    EXPECT_TRUE(std::find(functions.begin(), functions.end(), function) != functions.end()) << function;
+}
+
+TEST_F(Telemetry, CachesOfAGpuOnWhichAProgramWorksAreNotEmptied) {
+  play_gpu({});
+  const auto records = records_of(program_on_gpu("warmup = 1\nsteps = 3\ncold_cache = true"), 1);
+  ASSERT_EQ(records.size(), 1u) << output();
+  EXPECT_EQ(records[0].at("status"), "unsupported");
+  EXPECT_PRED2(contains, records[0].at("reason"), "the steps of 'command' are those of other processes");
+}
+
+TEST_F(Telemetry, OfAProgramNoProfileIsMadeOfTheWorker) {
+  play_gpu({{"FAKE_NVML_LOOKS", "1"}});
+  ExperimentText text = program_on_gpu();
+  text.run += "\n[profile]\nkernels = true\nnvtx = true";
+  const auto records = records_of(text);
+  ASSERT_EQ(records.size(), 1u) << output();
+  EXPECT_EQ(notes_with(records[0], "the steps are those of other processes").size(), 1u) << records[0].at("notes");
+  EXPECT_EQ(calls_between_steps(), std::vector<std::string>());
 }
 
 TEST_F(Telemetry, OfTheCpuItIsTheShareOfItsProcessors) {

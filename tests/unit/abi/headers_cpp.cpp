@@ -4,6 +4,7 @@
 #include <assay/algorithms.h>
 #include <assay/device.h>
 #include <assay/memory_account.h>
+#include <assay/observation.h>
 #include <assay/planning.h>
 #include <assay/profiling.h>
 #include <assay/telemetry.h>

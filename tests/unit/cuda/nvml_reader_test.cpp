@@ -18,11 +18,13 @@ constexpr const char* bus_address = "0000:18:00.0";
 class NvmlReading : public testing::Test {
  protected:
   ~NvmlReading() override {
-    for (const char* name : {"REFUSE", "UTILISATION", "REASONS", "PROCESSES", "CHILD", "HIDDEN_IDS", "MIG"})
+    for (const char* name : {"REFUSE", "UTILISATION", "REASONS", "PROCESSES", "CHILD", "LOOKS", "HIDDEN_IDS", "MIG"})
       unsetenv((std::string("FAKE_NVML_") + name).c_str());
   }
   static void say(const char* name, const char* value) { setenv((std::string("FAKE_NVML_") + name).c_str(), value, 1); }
-  static NvmlReader reader() { return NvmlReader(bus_address, FAKE_NVML); }
+  static NvmlReader reader(Presence presence = Presence::computes) {
+    return NvmlReader(bus_address, presence, FAKE_NVML);
+  }
   static assay_telemetry_sample sample(NvmlReader& reader, assay_telemetry_moment moment) {
     assay_telemetry_sample out{};
     out.struct_size = sizeof out;
@@ -32,7 +34,7 @@ class NvmlReading : public testing::Test {
   static bool tells(const assay_telemetry_sample& sample, std::uint64_t bit) { return (sample.known & bit) != 0; }
   static std::string refusal(const char* address, const char* library) {
     try {
-      NvmlReader reader(address, library);
+      NvmlReader reader(address, Presence::computes, library);
     } catch (const Error& e) {
       EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
       return e.what();
@@ -148,8 +150,57 @@ TEST_F(NvmlReading, WhatThisProcessHasStartedIsItsOwn) {
   const auto end = sample(nvml, ASSAY_TELEMETRY_END);
   EXPECT_EQ(end.foreign_processes, 1u);
   EXPECT_EQ(end.foreign_memory_bytes, 1ull << 30);
+  EXPECT_TRUE(tells(end, ASSAY_TELEMETRY_OWN_MEMORY));
+  EXPECT_EQ(end.own_memory_bytes, 2ull << 30) << "its own, and the child's";
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
+}
+
+TEST_F(NvmlReading, OfAProcessThatLooksItsChildrenAloneAreItsOwn) {
+  say("LOOKS", "1");
+  say("PROCESSES", "2");
+  NvmlReader nvml = reader(Presence::looks);
+  EXPECT_EQ(nvml.note(), "");
+  const auto before = sample(nvml, ASSAY_TELEMETRY_BEGIN);
+  EXPECT_EQ(before.foreign_processes, 2u) << "they were there before";
+  EXPECT_FALSE(tells(before, ASSAY_TELEMETRY_OWN_MEMORY));
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  say("CHILD", std::to_string(child).c_str());
+  const auto end = sample(nvml, ASSAY_TELEMETRY_END);
+  EXPECT_EQ(end.foreign_processes, 1u);
+  EXPECT_EQ(end.foreign_memory_bytes, 1ull << 30);
+  EXPECT_TRUE(tells(end, ASSAY_TELEMETRY_OWN_MEMORY));
+  EXPECT_EQ(end.own_memory_bytes, 1ull << 30);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(NvmlReading, ToAProcessThatLooksAnEmptyListIsNoRefusalAndTellsNothing) {
+  say("LOOKS", "1");
+  NvmlReader nvml = reader(Presence::looks);
+  EXPECT_EQ(nvml.note(), "");
+  const auto end = sample(nvml, ASSAY_TELEMETRY_END);
+  EXPECT_FALSE(tells(end, ASSAY_TELEMETRY_FOREIGN_PROCESSES));
+  EXPECT_FALSE(tells(end, ASSAY_TELEMETRY_OWN_MEMORY));
+}
+
+// One of two new ids that nobody here has may be the child's: only who was there before is certainly another.
+TEST_F(NvmlReading, InAContainerAProcessThatLooksKnowsThoseThatWereThereBefore) {
+  say("LOOKS", "1");
+  NvmlReader alone = reader(Presence::looks);
+  say("PROCESSES", "1");
+  EXPECT_FALSE(tells(sample(alone, ASSAY_TELEMETRY_END), ASSAY_TELEMETRY_FOREIGN_PROCESSES));
+  NvmlReader beside = reader(Presence::looks);
+  say("PROCESSES", "2");
+  const auto end = sample(beside, ASSAY_TELEMETRY_END);
+  EXPECT_TRUE(tells(end, ASSAY_TELEMETRY_FOREIGN_PROCESSES));
+  EXPECT_EQ(end.foreign_processes, 1u);
+  EXPECT_FALSE(tells(end, ASSAY_TELEMETRY_FOREIGN_MEMORY));
+  EXPECT_FALSE(tells(end, ASSAY_TELEMETRY_OWN_MEMORY));
 }
 
 TEST_F(NvmlReading, InAContainerOneOfTheListIsThisProcess) {
