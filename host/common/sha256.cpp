@@ -2,10 +2,13 @@
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
+
+#include "common/sha256_blocks.hpp"
 
 namespace assay::host {
 
@@ -16,8 +19,23 @@ struct Sha256::State {
 Sha256::Sha256() : state_(std::make_unique<State>()) { crypto_hash_sha256_init(&state_->of_library); }
 Sha256::~Sha256() = default;
 
+// The library takes what does not fill a block.
 void Sha256::add(std::string_view bytes) {
-  crypto_hash_sha256_update(&state_->of_library, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  constexpr std::size_t block = 64;
+  crypto_hash_sha256_state& state = state_->of_library;
+  const auto* next = reinterpret_cast<const unsigned char*>(bytes.data());
+  std::size_t left = bytes.size();
+  if (has_sha256_instructions()) {
+    const std::size_t held = state.count / 8 % block;  // it counts bits
+    const std::size_t first = held == 0 ? 0 : std::min(left, block - held);
+    crypto_hash_sha256_update(&state, next, first);
+    next += first, left -= first;
+    const std::size_t blocks = left / block;
+    take_sha256_blocks(state.state, next, blocks);
+    state.count += 8 * block * blocks;
+    next += block * blocks, left -= block * blocks;
+  }
+  crypto_hash_sha256_update(&state, next, left);
 }
 
 std::string Sha256::hex() {

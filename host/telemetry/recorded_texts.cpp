@@ -31,6 +31,7 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "ASSAY_CPU_ISA",
     "ASSAY_DEVICE_PATH",
     "ASSAY_MATMUL_TUNE",
+    "ASSAY_PEAK_TRIAL",
     "ASSAY_PLUGIN_PATH",
     "ASSAY_ALGORITHMS",
     "ASSAY_SHARED_TUNING",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <assay/workload/open_backend.hpp>
+#include <assay/workload/peak.hpp>
 #include <chrono>
 #include <vector>
 
@@ -66,7 +67,10 @@ double measure_matrix_rate(const assay::Host& host, const assay::Launch& launch,
   const std::unique_ptr<Backend> backend = assay::workload::open_backend(host, launch);
   const auto& access = *host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
   if (precision.product_math != ProductMath::exact) backend->set_product_math(precision.product_math);
-  const std::int64_t n = std::string_view(backend->kind()) == "cpu" ? 2048 : 8192;
+  const bool on_cpu = std::string_view(backend->kind()) == "cpu";
+  const std::int64_t n = !on_cpu                                  ? 8192
+                         : assay::workload::peak_trial_is_brief() ? assay::workload::brief_trial_width
+                                                                  : 2048;
   const std::size_t bytes = Tensor(nullptr, precision.activation, {n, n}).bytes();
   const Scratch memory(access, 3 * bytes);
   const auto matrix = [&](std::size_t i) {

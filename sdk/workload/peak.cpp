@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <string_view>
@@ -22,7 +23,6 @@ using compute::Tensor;
 using Clock = std::chrono::steady_clock;
 
 constexpr int fewest_runs = 3, most_runs = 20;
-constexpr double enough_s = 0.04;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -44,7 +44,7 @@ class PeakMemory {
   void* address_ = nullptr;
 };
 
-double shortest_s(Backend& backend, const std::function<void()>& enqueue) {
+double shortest_s(Backend& backend, double enough_s, const std::function<void()>& enqueue) {
   enqueue();
   backend.synchronize();
   double shortest = std::numeric_limits<double>::infinity();
@@ -58,15 +58,38 @@ double shortest_s(Backend& backend, const std::function<void()>& enqueue) {
   return shortest;
 }
 
+// What a trial is made of.
+struct Trial {
+  std::int64_t width;        // of square matrices
+  std::size_t copied_bytes;  // beyond caches, unless it is brief
+  double enough_s;
+};
+
+Trial trial_on(std::string_view kind) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  if (kind != "cpu") return {8192, 256 * mib, 0.04};
+  if (peak_trial_is_brief()) return {brief_trial_width, mib, 0.002};
+  return {768, 32 * mib, 0.04};
+}
+
 }  // namespace
+
+bool peak_trial_is_brief() {
+  const char* const wanted = std::getenv("ASSAY_PEAK_TRIAL");
+  if (!wanted || !*wanted) return false;
+  if (std::string_view(wanted) != "brief")
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "ASSAY_PEAK_TRIAL is \"" + std::string(wanted) + "\"; expected brief, or leave it unset");
+  return true;
+}
 
 Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy& precision) {
   const std::unique_ptr<Backend> backend = open_backend(host, launch);
   const auto& access = *host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
   if (precision.product_math != compute::ProductMath::exact) backend->set_product_math(precision.product_math);
-  const bool on_cpu = std::string_view(backend->kind()) == "cpu";
-  const std::int64_t n = on_cpu ? 768 : 8192;
-  const std::size_t copied_bytes = (on_cpu ? std::size_t{32} : std::size_t{256}) << 20;  // beyond caches
+  const Trial trial = trial_on(backend->kind());
+  const std::int64_t n = trial.width;
+  const std::size_t copied_bytes = trial.copied_bytes;
   const std::size_t matrix_bytes = Tensor(nullptr, precision.activation, {n, n}).bytes();
   const bool eight_bits = precision.eight_bit_products;
   const std::size_t scale_bytes = Tensor(nullptr, compute::DType::f32, {n}).bytes();
@@ -106,13 +129,13 @@ Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy&
     for (const std::size_t i : {0, 1})
       backend->run(op::QuantizeRows{.x = matrix(i), .y = in_eight_bits(i), .inverse_scale = scales(i)});
   Peak peak;
-  peak.flops_per_s = 2.0 * static_cast<double>(n * n * n) / shortest_s(*backend, product);
+  peak.flops_per_s = 2.0 * static_cast<double>(n * n * n) / shortest_s(*backend, trial.enough_s, product);
   const auto count = static_cast<std::int64_t>(copied_bytes / sizeof(float));
   const Tensor from(memory.data(), compute::DType::f32, {count});
   const Tensor to(memory.data() + copied_bytes, compute::DType::f32, {count});
   backend->run(op::Fill{.x = from, .value = 1.0});
   peak.bytes_per_s = 2.0 * static_cast<double>(copied_bytes) /
-                     shortest_s(*backend, [&] { backend->run(op::Copy{.to = to, .from = from}); });
+                     shortest_s(*backend, trial.enough_s, [&] { backend->run(op::Copy{.to = to, .from = from}); });
   peak.text = "the best of a few products " + std::to_string(n) + " wide, and of copies of " +
               std::to_string(copied_bytes >> 20) + " MiB";
   return peak;

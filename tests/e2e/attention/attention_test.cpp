@@ -108,6 +108,22 @@ TEST_F(Attention, EachPassHasItsPhasesAndItsWork) {
   }
 }
 
+// All other tests make it with small matrices. What multiplied them is in the record, by its shape.
+TEST_F(Attention, TheRateOfMatricesIsThatOfLargeOnesUnlessItIsToBeBrief) {
+  for (const auto& [wanted, shape] :
+       {std::pair{"", "[2048x2048]*[2048x2048]"}, std::pair{"brief", "[256x256]*[256x256]"}}) {
+    set_variable("ASSAY_PEAK_TRIAL", wanted);
+    const auto records = run_cases("batch_size = 1\nseq = 16\nhead_dim = 16");
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_PRED2(contains, records[0]["algorithms"].dump(), shape);
+    EXPECT_GT(records[0]["metrics"]["matrix_tflop_per_s"]["value"].get<double>(), 0);
+  }
+  set_variable("ASSAY_PEAK_TRIAL", "short");
+  const auto records = run_cases("batch_size = 1\nseq = 16\nhead_dim = 16");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_PRED2(contains, records[0]["reason"], "ASSAY_PEAK_TRIAL is \"short\"; expected brief");
+}
+
 constexpr std::int64_t tensor = 2 * 256 * 16 * 4, matrix = 2 * 256 * 256 * 4;  // fp32, batch 2
 const std::string of_memory = "batch_size = 2\nseq = 256\nhead_dim = 16\n";
 

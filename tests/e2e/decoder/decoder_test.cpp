@@ -112,6 +112,22 @@ TEST_F(Decoder, ASizeOfAPublicModelSetsAllThatIsItsOwn) {
   EXPECT_EQ(params["vocab_size"], 500) << "what the experiment says comes first";
 }
 
+// All other tests make the trial with small matrices.
+TEST_F(Decoder, ThePeakIsFoundByTrialWithLargeMatricesUnlessItIsToBeBrief) {
+  const std::string small =
+      "d_model = 32\nd_ff = 64\nlayers = 1\nheads = 2\nvocab_size = 96\nbatch_size = 1\ncontext_length = 16";
+  for (const auto& [wanted, said] : {std::pair{"", "products 768 wide, and of copies of 32 MiB"},
+                                     std::pair{"brief", "products 256 wide, and of copies of 1 MiB"}}) {
+    set_variable("ASSAY_PEAK_TRIAL", wanted);
+    const auto records = run_cases(small);
+    ASSERT_EQ(records.size(), 1u);
+    const json& measured = records[0]["efficiency"]["measured"];
+    EXPECT_PRED2(contains, measured["text"], said);
+    EXPECT_GT(measured["gflop_per_s"].get<double>(), 0);
+    EXPECT_GT(measured["gbytes_per_s"].get<double>(), 0);
+  }
+}
+
 // One token sees no other: the true gradients of queries and keys are 0, and two right ones are two roundings of it.
 TEST_F(Decoder, AContextOfOneTokenIsRight) {
   for (const char* pass : {"forward", "forward_backward", "train_step"})

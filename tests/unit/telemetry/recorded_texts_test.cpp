@@ -37,6 +37,7 @@ TEST(RecordedVariables, WhatSteersLibrariesThreadsAndAssay) {
                            "ASSAY_ATTENTION_TUNE",
                            "ASSAY_CACHE_DIR",
                            "ASSAY_CPU_ISA",
+                           "ASSAY_PEAK_TRIAL",
                            "ASSAY_DEVICE_PATH",
                            "ASSAY_PLUGIN_PATH",
                            "ASSAY_COMM_PATH",
