@@ -105,7 +105,8 @@ void Reporter::case_started(const experiment::Case& c, std::size_t position, std
   stage_.clear();
 }
 
-void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) {
+void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase,
+                        const std::string& part) {
   const auto now = std::chrono::steady_clock::now();
   if (stage_ != stage) {
     stage_ = stage;
@@ -116,9 +117,10 @@ void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total
     Json fields{{"stage", stage_}, {"step", step}};
     if (total_steps > 0) fields.emplace("steps", total_steps);
     if (!phase.empty()) fields.emplace("phase", phase);
+    if (!part.empty()) fields.emplace("part", part);
     emit("progress", fields);
   }
-  progress_.update(stage_, step, total_steps, phase, now - stage_begin_);
+  progress_.update(stage_, step, total_steps, phase, now - stage_begin_, part);
 }
 
 void Reporter::case_finished(const record::CaseRecord& record) {

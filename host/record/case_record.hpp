@@ -273,9 +273,11 @@ struct Straggler {
 };
 
 // Where the time of a case went, in the order of its stages. `repeat` is a part of `verify`: the steps that are taken
-// once more for the account. Of several ranks each is the largest.
+// once more for the account. Of several ranks each is the largest, and parts are those of the rank whose stage took
+// longest, so that they add up to no more than it.
 struct WallTimes {
   Number case_s, load_s, create_s, setup_s, warmup_s, measure_s, finish_s, verify_s, repeat_s, peak_s;
+  Named<double> setup_parts_s, verify_parts_s;  // by the names that the workload gives them
   static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> all();
   bool empty() const;
 };
@@ -295,7 +297,7 @@ constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> WallTimes:
 inline bool WallTimes::empty() const {
   for (const auto& [name, time] : all())
     if (this->*time) return false;
-  return true;
+  return setup_parts_s.empty() && verify_parts_s.empty();
 }
 
 // What was to be run: known before the case starts.
@@ -319,6 +321,7 @@ struct CaseResult {
   std::string reason;
   std::optional<Stage> stage;  // where it ended
   std::string phase;
+  std::string part;                  // of setup or the verification; "" where none was told
   std::optional<std::int32_t> rank;  // of several, the one that ended the case
   std::optional<Device> device;
   Named<std::string> libraries;                   // that the worker had loaded: the build id of each, by its name

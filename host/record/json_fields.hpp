@@ -349,6 +349,8 @@ template <>
 struct Fields<WallTimes> {
   static void visit(auto&& field, auto& w) {
     for (const auto& [name, time] : WallTimes::all()) field(name, w.*time);
+    field.unless_empty("setup_parts", w.setup_parts_s);
+    field.unless_empty("verify_parts", w.verify_parts_s);
   }
 };
 
@@ -358,6 +360,7 @@ void visit_end(auto&& field, auto& r) {
   field("reason", r.reason);
   field.or_empty("stage", r.stage);
   field("phase", r.phase);
+  field.unless_empty("part", r.part);
   field.or_null("rank", r.rank);
 }
 

@@ -141,8 +141,12 @@ std::optional<ProcessorShares> largest_contention(const std::vector<const RankPa
 
 WallTimes largest_wall_times(const std::vector<const RankPart*>& ranks) {
   WallTimes largest;
-  for (const RankPart* rank : ranks)
-    for (const auto& [name, time] : WallTimes::all()) keep_larger(largest.*time, rank->result.wall.*time);
+  for (const RankPart* rank : ranks) {
+    const WallTimes& own = rank->result.wall;
+    if (own.setup_s.value_or(0) > largest.setup_s.value_or(0)) largest.setup_parts_s = own.setup_parts_s;
+    if (own.verify_s.value_or(0) > largest.verify_s.value_or(0)) largest.verify_parts_s = own.verify_parts_s;
+    for (const auto& [name, time] : WallTimes::all()) keep_larger(largest.*time, own.*time);
+  }
   return largest;
 }
 

@@ -52,6 +52,7 @@ std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& re
     std::vector<std::string> where;
     if (result.stage && *result.stage != Stage::done) where.emplace_back(name_of(*result.stage));
     if (!result.phase.empty()) where.push_back(fmt::format("phase {}", one_line(result.phase)));
+    if (!result.part.empty()) where.push_back(fmt::format("part {}", one_line(result.part)));
     if (result.rank) where.push_back(fmt::format("rank {}", *result.rank));
     const std::string reason = one_line(result.reason);
     lines.push_back(fmt::format("{}: {}{}: {}", case_name(record), one_line(status), expected ? " (expected)" : "",

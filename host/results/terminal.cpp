@@ -114,12 +114,13 @@ void Progress::case_started(std::int64_t index, std::int64_t count, std::string 
 }
 
 void Progress::update(std::string_view stage, std::int64_t step, std::int64_t total_steps, std::string_view phase,
-                      std::chrono::nanoseconds elapsed) {
+                      std::chrono::nanoseconds elapsed, std::string_view part) {
   if (mode_ == ProgressMode::quiet) return;
   // Before any text is made.
   if (mode_ == ProgressMode::plain && output_.now() - last_print_ < kLongestSilence) return;
   if (mode_ == ProgressMode::terminal && has_drawn_ && output_.now() - last_draw_ < kLeastTimeBetweenDraws) return;
   std::string line = fmt::format("{} | {}", case_text(), one_line(stage));
+  if (!part.empty()) line += fmt::format(" ({})", one_line(part));
   if (total_steps > 0)
     line += fmt::format(" {}/{}", step, total_steps);
   else if (step > 0)

@@ -148,8 +148,8 @@ class ExperimentRun {
                               interrupts_,
                               *crew_,
                               folder_->path(),
-                              [this](const char* stage, std::int64_t step, std::int64_t total,
-                                     const std::string& phase) { listener_.progress(stage, step, total, phase); }};
+                              [this](const char* stage, std::int64_t step, std::int64_t total, const std::string& phase,
+                                     const std::string& part) { listener_.progress(stage, step, total, phase, part); }};
     for (std::size_t i = 0; i < to_run.size(); ++i) {
       const CasePlan& planned = *to_run[i];
       if (interrupts_.count()->load() > 0) return true;

@@ -116,6 +116,7 @@ class CaseRun {
 
   Stage stage() const { return stage_; }
   std::int64_t step() const { return step_; }
+  const std::string& part() const { return part_; }
   std::string open_phase() const {
     const std::int32_t phase = recorder_ ? recorder_->open_phase() : -1;
     return phase >= 0 ? schema_.phases[static_cast<std::size_t>(phase)] : "";
@@ -139,7 +140,7 @@ class CaseRun {
     recorder_ = std::make_unique<measure::Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
     enter(Stage::setup);
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
-    stage_times_.end();
+    end_stage();
     ranks_->meet("setup");
     services_->ledger().moment("after_setup");
     account_.emplace(accounted_case());
@@ -157,8 +158,9 @@ class CaseRun {
     if (takes_steps_after_finish()) trace_kernels(result.iterations);
     take_silent_steps(result);
     verify(result);
+    services_->begin_part("new_objects");
     account_->try_anew(result);
-    stage_times_.end();
+    end_stage();
     if (work_.flops > 0 || work_.bytes > 0) measure_peak(result);
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
       throw CaseFailure{record::Status::failed,
@@ -239,6 +241,7 @@ class CaseRun {
   void measure_peak(const measure::LoopResult& measured) {
     const double step_ns = measure::summarize(measured.samples.step_ns).mean;
     const bool is_shared = result_.telemetry && result_.telemetry->foreign_processes.value_or(0) > 0;
+    services_->begin_part("peak");
     CheckedPeak checked = StageTimes::timed(result_.wall.peak_s, [&] {
       return checked_peak(*workload_, object_, *services_, static_cast<double>(work_.flops) / step_ns, is_shared);
     });
@@ -339,7 +342,9 @@ class CaseRun {
       return;
     }
     enter(Stage::verify);
+    services_->begin_part("repeated_steps");
     const std::string accounted = StageTimes::timed(result_.wall.repeat_s, [&] { return account_->repeat(measured); });
+    services_->begin_part("");
     const assay_launch launch = services_->launch(ASSAY_STAGE_VERIFY, 0, nullptr);
     const assay_status status = workload_->verify(object_, &launch);
     const std::optional<record::Verification> verdict = verification_after(status);
@@ -367,9 +372,20 @@ class CaseRun {
     result_.drift = measure::drift(result.samples.step_ns).value_or(std::numeric_limits<double>::quiet_NaN());
   }
 
+  // The stage is over, and the next one has not begun.
+  void end_stage() {
+    const bool was_open = stage_times_.is_open();
+    stage_times_.end();
+    record::Named<double> parts = services_->take_part_times();
+    if (was_open && stage_ == Stage::setup) result_.wall.setup_parts_s = std::move(parts);
+    if (was_open && stage_ == Stage::verify) result_.wall.verify_parts_s = std::move(parts);
+    observer_.part("");
+  }
+
   // What is known however the case ended.
   void leave_traces() {
-    stage_times_.end();
+    part_ = services_->open_part();
+    end_stage();
     profiler_->write_memory_snapshot();  // of a case that failed before its end
     result_.metrics = case_metrics_of(services_->case_metrics(), schema_);
     for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
@@ -438,6 +454,7 @@ class CaseRun {
   Stage stage_ = Stage::load;
   StageTimes stage_times_{result_.wall};
   std::int64_t step_ = 0;  // of the stage
+  std::string part_;       // in which the case has ended
   std::shared_ptr<const plugin::PluginLibrary> library_;
   const assay_workload* workload_ = nullptr;
   plugin::WorkloadSchema schema_;
@@ -478,6 +495,7 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
     result.reason = outsider.empty() ? reason : outsider;
     result.stage = run->stage();
     result.phase = run->open_phase();
+    result.part = run->part();
     result.step = run->step();
     answer.of_another_rank = of_another_rank && outsider.empty();
   };

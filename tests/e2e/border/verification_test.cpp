@@ -33,6 +33,36 @@ TEST_F(VerificationBorder, APartIsNeitherAllNorNothing) {
   EXPECT_PRED2(contains, text_of(run_folder() / "table.md"), "| partial     | cpu    | ok     |");
 }
 
+TEST_F(VerificationBorder, ThePartsOfAVerificationHaveTheirTimes) {
+  const auto records = records_of({.plugin = PARTLY_VERIFIED_PLUGIN, .measure = "steps = 1"});
+  ASSERT_EQ(records.size(), 1u);
+  const json& wall = records[0]["wall_s"];
+  std::vector<std::string> names;
+  double sum = 0;
+  for (const auto& [name, seconds] : wall["verify_parts"].items()) names.push_back(name), sum += seconds.get<double>();
+  // The host's own, and those of the workload: by their names (the parser of this test sorts them).
+  EXPECT_EQ(names, (std::vector<std::string>{"data", "new_objects", "optimizer", "repeated_steps"}));
+  EXPECT_LE(sum, wall["verify"].get<double>());
+  EXPECT_TRUE(wall["setup_parts"].contains("kernels"));
+  EXPECT_FALSE(records[0].contains("part"));
+  bool is_noted = false;
+  for (const json& note : records[0]["notes"]) is_noted |= contains(note, "no name of a part");
+  EXPECT_TRUE(is_noted) << records[0]["notes"];
+  const auto table = run({"table", run_folder().string(), "--columns", "wall_s.verify.data,wall_s.setup.kernels,part"});
+  EXPECT_PRED2(contains, table.output, "wall_s.verify.data");
+}
+
+TEST_F(VerificationBorder, AProcessThatEndsInAPartOfItsVerificationNamesIt) {
+  const auto records =
+      records_of({.plugin = PARTLY_VERIFIED_PLUGIN, .params = "ends = true", .measure = "steps = 1"}, 1);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["status"], "crashed");
+  EXPECT_EQ(records[0]["stage"], "verify");
+  EXPECT_EQ(records[0]["part"], "data");
+  EXPECT_PRED2(contains, records[0]["reason"].get<std::string>(), "stage verify, part data");
+  EXPECT_PRED2(contains, output(), "[verify, part data]");
+}
+
 // The adapter of plugin.hpp in front of a host that is made by hand.
 struct InPart {
   static constexpr auto id = "in_part", summary = "checks a part";
