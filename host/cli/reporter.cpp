@@ -14,6 +14,7 @@
 #include "results/case_text.hpp"
 #include "results/notes.hpp"
 #include "results/table_page.hpp"
+#include "results/time_spent.hpp"
 #include "run/exit_code.hpp"
 #include "run/plan.hpp"
 
@@ -163,6 +164,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
     fmt::print("interrupted: {} of {} are finished; {}\n", views.records.size(),
                experiment.cases.size() == 1 ? "1 case" : fmt::format("{} cases", experiment.cases.size()),
                views.records.empty() ? "there is nothing to go on with: start it again" : "--resume runs the rest");
+  if (const std::string spent = results::time_spent(views.records); !spent.empty()) tell("time: " + spent);
   fmt::print("results: {}\n", run_folder);
   // Made when it is wanted: a run of a second would be followed by a file of half a megabyte that nobody reads.
   if (!views.records.empty()) fmt::print("a page of it: assay report {}\n", run_folder);

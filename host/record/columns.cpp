@@ -234,6 +234,12 @@ constexpr std::array later{
     Column{"wall_s.verify", [](R r) { return number_cell(r.result.wall.verify_s); }, "s", lower},
     Column{"wall_s.repeat", [](R r) { return number_cell(r.result.wall.repeat_s); }, "s", lower},
     Column{"wall_s.peak", [](R r) { return number_cell(r.result.wall.peak_s); }, "s", lower},
+    Column{"wall_s.destroy", [](R r) { return number_cell(r.result.wall.destroy_s); }, "s", lower},
+    text_column("verify.refers_to",
+                [](R r) {
+                  const bool refers = r.result.verify && r.result.verify->refers_to;
+                  return refers ? text_cell(text_of(*r.result.verify->refers_to)) : Cell{};
+                }),
     Column{"ranks", [](R r) { return integer_cell(r.identity.ranks); }},
     Column{"copies", [](R r) { return integer_cell(r.result.copies); }},
     Column{"spread", [](R r) { return number_cell(r.result.spread); }},

@@ -150,10 +150,22 @@ struct Fields<Memory> {
 };
 
 template <>
+struct Fields<VerifiedCase> {
+  static void visit(auto&& field, auto& c) {
+    field("index", c.index);
+    field("repeat", c.repeat);
+    field("hash", c.hash);
+    field("status", c.status);
+  }
+};
+
+template <>
 struct Fields<VerificationResult> {
   static void visit(auto&& field, auto& v) {
     field("status", v.status);
     field("text", v.text);
+    field.unless_empty("mode", v.mode);
+    field("refers_to", v.refers_to);
   }
 };
 

@@ -156,14 +156,16 @@ std::optional<VerificationResult> merged_verification(const std::vector<const Ra
       return rank->result.verify && rank->result.verify->status == status;
     });
   };
-  for (const Verification status : {Verification::wrong_result, Verification::not_checked, Verification::partial}) {
+  for (const Verification status : {Verification::wrong_result, Verification::not_checked, Verification::partial,
+                                    Verification::as_case, Verification::by_account}) {
     const auto found = first_with(status);
     if (found == ranks.end()) continue;
     VerificationResult verify = *(*found)->result.verify;
     // What every rank leaves unchecked is said once and of all of them. The figures of what was checked may differ.
+    const bool is_told_whole = status == Verification::wrong_result || status == Verification::not_checked;
     const bool everywhere = std::all_of(ranks.begin(), ranks.end(), [&](const RankPart* rank) {
       return rank->result.verify && rank->result.verify->status == verify.status &&
-             (status == Verification::partial || rank->result.verify->text == verify.text);
+             (!is_told_whole || rank->result.verify->text == verify.text);
     });
     if (!everywhere || verify.status == Verification::wrong_result) verify.text = with_rank(**found, verify.text);
     return verify;

@@ -36,8 +36,12 @@ std::string case_summary(const record::CaseRecord& record) {
   if (const auto cv_percent = record::cell_of(record, "step.cv_percent").number();
       cv_percent && record::cell_of(record, "step.n").number().value_or(0) > 1)
     summary += fmt::format(" ± {:.1f}%", *cv_percent);
-  if (record.result.verify && record.result.verify->status == record::Verification::partial)
-    summary += ", verified in part";
+  if (!record.result.verify) return summary;
+  const record::VerificationResult& verify = *record.result.verify;
+  if (verify.status == record::Verification::partial) summary += ", verified in part";
+  if (verify.status == record::Verification::as_case && verify.refers_to)
+    summary += fmt::format(", verified as case {}", verify.refers_to->index + 1);
+  if (verify.status == record::Verification::by_account) summary += ", verified by its account alone";
   return summary;
 }
 

@@ -55,6 +55,9 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   std::string case_text() const;
   std::optional<std::chrono::nanoseconds> expected(std::int64_t index) const;
+  void note_stage(std::string_view stage);
+  // The time from the last measured step to the end, as the finished cases had it.
+  std::chrono::nanoseconds mean_after_measuring() const;
   std::string eta_text(std::int64_t step, std::int64_t total_steps, std::chrono::nanoseconds elapsed) const;
   void draw(const std::string& line);
   void print(const std::string& line);
@@ -63,6 +66,9 @@ class Progress {
   ProgressOutput output_;
   std::int64_t index_ = 0, count_ = 0, finished_cases_ = 0;
   std::chrono::nanoseconds finished_time_{0}, last_case_time_{0};
+  std::optional<Clock::time_point> measured_at_;  // when the case at hand had its last measured step
+  std::chrono::nanoseconds after_measuring_{0};   // of finished cases
+  std::int64_t cases_after_measuring_ = 0;
   std::vector<std::optional<double>> expected_s_;               // by case
   double expected_of_finished_s_ = 0, time_of_expected_s_ = 0;  // of finished cases that were expected
   std::string label_;

@@ -206,13 +206,15 @@ class ShardRun {
     const RunPlan plan = planned(order);
     std::map<std::int64_t, const CasePlan*> by_index;
     for (const CasePlan& each : plan.cases) by_index[each.values.index] = &each;
+    VerifiedCases verified(experiment_.output.verify);
     const CaseContext context{target_,
                               *files_,
                               interrupts_,
                               *crew_,
                               part.path(),
                               [this](const char* stage, std::int64_t step, std::int64_t steps, const std::string& phase,
-                                     const std::string& part) { show(stage, step, steps, phase, part); }};
+                                     const std::string& part) { show(stage, step, steps, phase, part); },
+                              verified};
     bool is_first = true;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const CasePlan& next = *by_index.at(order[i]);

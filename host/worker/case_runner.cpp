@@ -89,20 +89,23 @@ class CaseRun {
     is_well_ = true;
   }
 
-  // Takes down what there is, and says what is to be noted of that.
-  std::vector<std::string> end() {
+  // Takes down what there is, and says what is to be noted of that, and how long it took.
+  CaseTeardown end() {
     // A rank may verify for long while the others have nothing to verify: taking down a communicator is for all of them
     // together.
     if (is_well_) try {
         ranks_->meet("teardown");
       } catch (const wireup::WireupError&) {  // another rank has failed in its verification, and says so itself
       }
+    const auto begin = Clock::now();
     observer_.stage(Stage::destroy, 0);
     if (object_) workload_->destroy(object_);
     object_ = nullptr;
     observer_.stage(Stage::deinit, 0);
     if (initialized_ && library_->entry().deinit) library_->entry().deinit();
-    std::vector<std::string> notes;
+    CaseTeardown teardown;
+    teardown.destroy_s = seconds_since(begin);
+    std::vector<std::string>& notes = teardown.notes;
     if (services_) {
       notes = services_->warnings();
       notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(warnings_noted_));
@@ -111,7 +114,7 @@ class CaseRun {
     }
     observer_.stage(Stage::done, 0);
     if (is_well_) ranks_->leave();  // one that failed is a loss to whoever waits for it
-    return notes;
+    return teardown;
   }
 
   Stage stage() const { return stage_; }
@@ -158,7 +161,7 @@ class CaseRun {
     if (takes_steps_after_finish()) trace_kernels(result.iterations);
     take_silent_steps(result);
     verify(result);
-    services_->begin_part("new_objects");
+    if (!account_->keeps_account()) services_->begin_part("new_objects");
     account_->try_anew(result);
     end_stage();
     if (work_.flops > 0 || work_.bytes > 0) measure_peak(result);
@@ -246,6 +249,7 @@ class CaseRun {
       return checked_peak(*workload_, object_, *services_, static_cast<double>(work_.flops) / step_ns, is_shared);
     });
     if (!checked.mistake.empty()) wrong_result(checked.mistake);
+    services_->begin_part("");
     peak_ = std::move(checked.peak);
   }
 
@@ -332,26 +336,61 @@ class CaseRun {
   }
 
   void wrong_result(const std::string& reason) {
-    result_.verify = {record::Verification::wrong_result, reason};
+    result_.verify = {record::Verification::wrong_result, reason, mode_of_verification()};
     throw CaseFailure{record::Status::wrong_result, reason};
+  }
+
+  std::string mode_of_verification() const { return spec_.verification.mode == "full" ? "" : spec_.verification.mode; }
+
+  // Whether the workload's own verification may be left out, as [run] verify asks: on all ranks or on none. Without an
+  // account nothing would tie the figures to a right result.
+  bool account_is_enough() {
+    const VerificationAsked& asked = spec_.verification;
+    if (!asked.by_account || !account_->keeps_account()) return false;
+    if (!asked.first) return true;
+    // Of more algorithms than a record holds, those that it leaves out may differ.
+    const bool differs = result_.algorithms != asked.first->algorithms || result_.algorithms.size() == most_algorithms;
+    if (!account_->any_rank(differs)) return true;
+    result_.note(fmt::format("it was verified by itself: {} the algorithms of {} ([run] verify = \"first\")",
+                             result_.algorithms == asked.first->algorithms ? "it is not known to have run all of"
+                                                                           : "libraries have not chosen",
+                             record::text_of(asked.first->which)));
+    return false;
+  }
+
+  void verify_by_account(const std::string& accounted) {
+    const VerificationAsked& asked = spec_.verification;
+    const std::string in_part = account_->why_in_part();
+    const std::string rest = in_part.empty() ? "" : "; " + in_part;
+    if (!asked.first) {
+      result_.verify = {record::Verification::by_account,
+                        accounted + "nothing else was checked ([run] verify = \"sampled\")" + rest, asked.mode};
+      return;
+    }
+    const record::VerifiedCase& first = asked.first->which;
+    result_.verify = {record::Verification::as_case,
+                      fmt::format("{}computes what {} does, which is verified{}{}", accounted, record::text_of(first),
+                                  first.status == record::Verification::partial ? " in part" : "", rest),
+                      asked.mode, first};
   }
 
   void verify(const measure::LoopResult& measured) {
     if (!workload_->verify) {
-      result_.verify = {record::Verification::not_checked, "the workload has no verification"};
+      result_.verify = {record::Verification::not_checked, "the workload has no verification", mode_of_verification()};
       return;
     }
     enter(Stage::verify);
     services_->begin_part("repeated_steps");
     const std::string accounted = StageTimes::timed(result_.wall.repeat_s, [&] { return account_->repeat(measured); });
     services_->begin_part("");
+    if (account_is_enough()) return verify_by_account(accounted);
     const assay_launch launch = services_->launch(ASSAY_STAGE_VERIFY, 0, nullptr);
     const assay_status status = workload_->verify(object_, &launch);
     const std::optional<record::Verification> verdict = verification_after(status);
     if (!verdict) return check("verify", status);
     std::string text = services_->take_message();
     if (*verdict == record::Verification::wrong_result) wrong_result(text.empty() ? "verify gave no reason" : text);
-    result_.verify = {*verdict, accounted + text};
+    result_.verify = {*verdict, accounted + text, mode_of_verification()};
     if (const std::string in_part = account_->why_in_part(); *verdict == record::Verification::ok && !in_part.empty()) {
       result_.verify->status = record::Verification::partial;
       result_.verify->text += (result_.verify->text.empty() ? "" : "; ") + in_part;
@@ -516,8 +555,7 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
   }
   result.wall.case_s = seconds_since(begin);
   give(answer);
-  CaseTeardown teardown;
-  teardown.notes = run->end();
+  CaseTeardown teardown = run->end();
   run.reset();
   teardown.case_s = seconds_since(begin);
   return teardown;

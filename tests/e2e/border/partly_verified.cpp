@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr auto shares = assay::names("all", "part", "nothing");
+constexpr auto shares = assay::names("all", "part", "nothing", "wrong");
 
 struct PartlyVerified {
   static constexpr auto id = "partly_verified", summary = "does nothing, and checks as much of it as it is told";
@@ -25,6 +25,7 @@ struct PartlyVerified {
     assay::begin_part(host_, "data");
     if (ends_) std::abort();
     if (checks_ == "nothing") throw assay::Error(ASSAY_UNSUPPORTED, "no reference");
+    if (checks_ == "wrong") throw assay::Error(ASSAY_WRONG_RESULT, "1 is not 2");
     return {"checked " + checks_, checks_ == "part"};
   }
 
