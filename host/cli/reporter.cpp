@@ -14,6 +14,7 @@
 #include "results/case_text.hpp"
 #include "results/notes.hpp"
 #include "results/table_page.hpp"
+#include "results/time_spent.hpp"
 #include "run/exit_code.hpp"
 #include "run/plan.hpp"
 
@@ -105,7 +106,8 @@ void Reporter::case_started(const experiment::Case& c, std::size_t position, std
   stage_.clear();
 }
 
-void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) {
+void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase,
+                        const std::string& part) {
   const auto now = std::chrono::steady_clock::now();
   if (stage_ != stage) {
     stage_ = stage;
@@ -116,9 +118,10 @@ void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total
     Json fields{{"stage", stage_}, {"step", step}};
     if (total_steps > 0) fields.emplace("steps", total_steps);
     if (!phase.empty()) fields.emplace("phase", phase);
+    if (!part.empty()) fields.emplace("part", part);
     emit("progress", fields);
   }
-  progress_.update(stage_, step, total_steps, phase, now - stage_begin_);
+  progress_.update(stage_, step, total_steps, phase, now - stage_begin_, part);
 }
 
 void Reporter::case_finished(const record::CaseRecord& record) {
@@ -161,6 +164,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
     fmt::print("interrupted: {} of {} are finished; {}\n", views.records.size(),
                experiment.cases.size() == 1 ? "1 case" : fmt::format("{} cases", experiment.cases.size()),
                views.records.empty() ? "there is nothing to go on with: start it again" : "--resume runs the rest");
+  if (const std::string spent = results::time_spent(views.records); !spent.empty()) tell("time: " + spent);
   fmt::print("results: {}\n", run_folder);
   // Made when it is wanted: a run of a second would be followed by a file of half a megabyte that nobody reads.
   if (!views.records.empty()) fmt::print("a page of it: assay report {}\n", run_folder);

@@ -31,7 +31,8 @@ class Reporter final : public run::RunListener {
                    std::size_t skipped) override;
   void estimated(const run::Estimate& estimate) override;
   void case_started(const experiment::Case& c, std::size_t position, std::size_t count) override;
-  void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) override;
+  void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase,
+                const std::string& part) override;
   void case_finished(const record::CaseRecord& record) override;
   void message(const std::string& text) override;
   void run_finished(const experiment::Experiment& experiment, const results::Views& views,

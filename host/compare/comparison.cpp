@@ -132,11 +132,17 @@ std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const
 std::vector<std::string> verification_notes(const SideCase& a, const SideCase& b, const Side& side_a,
                                             const Side& side_b) {
   std::vector<std::string> notes;
+  constexpr std::pair<record::Verification, const char*> less[] = {
+      {record::Verification::partial, "was verified in part; the record's verify.text says which"},
+      {record::Verification::as_case,
+       "was not verified by itself, but refers to a case of its run that computes the same (verify.refers_to)"},
+      {record::Verification::by_account, "was verified by the account of its steps alone"}};
   for (const auto& [c, side] : {std::pair(&a, &side_a), std::pair(&b, &side_b)})
-    if (std::any_of(c->records.begin(), c->records.end(), [](const record::CaseRecord* record) {
-          return record->result.verify && record->result.verify->status == record::Verification::partial;
-        }))
-      notes.push_back(fmt::format("{} was verified in part; the record's verify.text says which", side->label));
+    for (const auto& [status, words] : less)
+      if (std::any_of(c->records.begin(), c->records.end(), [&status = status](const record::CaseRecord* record) {
+            return record->result.verify && record->result.verify->status == status;
+          }))
+        notes.push_back(fmt::format("{} {}", side->label, words));
   return notes;
 }
 

@@ -63,6 +63,7 @@ struct ClusterSettings {
 struct OutputSettings {
   std::int64_t repeat = 1;             // how often each case runs, a record each
   std::string repeat_order = "turns";  // turns | together
+  std::string verify = "full";         // full | first | sampled: which cases are verified in full
   std::filesystem::path dir = "results";
   std::vector<std::string> formats = {"json", "csv", "markdown"};
   std::vector<std::string> columns;  // empty: chosen from the workload's tables

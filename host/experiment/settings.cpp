@@ -241,6 +241,8 @@ std::vector<Setting> make_table() {
           "how often each case runs, with a record each time (\"Repeats\")"),
       row("run", "order", word({"turns", "together"}), in(&OutputSettings::repeat_order), ignored,
           "of repeats. turns: all cases, then all again; together: a case's repeats one after the other"),
+      row("run", "verify", word({"full", "first", "sampled"}), in(&OutputSettings::verify), ignored,
+          "full: each case; first: of cases that compute the same the first; sampled: one in ten (\"Verifying less\")"),
       row("run", "log_limit", size_from(smallest_log_bytes), run(&RunSettings::log_limit_bytes), ignored,
           "of a worker's log; what exceeds it is dropped between its beginning and its end"),
       row("cluster", "nodes", integer(1, most_nodes), cluster(&ClusterSettings::nodes), counts_unless_default,

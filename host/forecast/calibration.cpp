@@ -54,6 +54,7 @@ std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& re
     if (record.result.wall.case_s)
       earlier.other_s = std::max(0.0, *record.result.wall.case_s - record.result.wall.measure_s.value_or(0) -
                                           static_cast<double>(warmup) * earlier.step_s);
+    earlier.verify_s = record.result.wall.verify_s.value_or(0) + record.result.wall.peak_s.value_or(0);
     cases.push_back(std::move(earlier));
   }
   return cases;
@@ -118,10 +119,11 @@ Calibration::Calibration(const plugin::WorkloadSchema& schema, std::vector<Earli
     if (walks[i].state == WalkState::walked && !(least_seconds(features) > 0)) unused_[key] = WhyNoTime::no_peaks;
     if (walks[i].state != WalkState::walked || !(least_seconds(features) > 0)) continue;
     auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.key == key; });
-    if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{key, {}, {}, {}, {}, {}});
+    if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{key, {}, {}, {}, {}, {}, {}});
     group->features.push_back(features);
     group->step_s.push_back(cases[i].step_s);
     group->other_s.push_back(cases[i].other_s);
+    group->verify_s.push_back(cases[i].verify_s);
     group->least_s.push_back(least_seconds(features));
   }
   for (Group& group : groups_) group.fit = fit(group.features, group.step_s);
@@ -146,6 +148,17 @@ WhyNoTime Calibration::why_none(const experiment::Case& values, std::int32_t ran
   return unused == unused_.end() ? WhyNoTime::nothing_alike : unused->second;
 }
 
+double median_of_nearest(const std::vector<double>& sizes, const std::vector<double>& values, double here) {
+  constexpr double alike = 1.25;
+  const auto distance = [here](double size) { return here > 0 ? std::max(size / here, here / size) : size; };
+  const double nearest = distance(
+      *std::min_element(sizes.begin(), sizes.end(), [&](double a, double b) { return distance(a) < distance(b); }));
+  std::vector<double> near;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (distance(sizes[i]) <= alike * nearest) near.push_back(values[i]);
+  return median(std::move(near));
+}
+
 std::optional<Calibration::Expected> Calibration::expected(const experiment::Case& values, std::int32_t ranks,
                                                            const Walk& walk) const {
   const std::string key = group_of(values, ranks);
@@ -154,11 +167,12 @@ std::optional<Calibration::Expected> Calibration::expected(const experiment::Cas
   const Features features = features_of(walk);
   Expected expected;
   expected.step_s = group->fit.seconds(features);
-  expected.other_s = median(group->other_s);
+  const double here = least_seconds(features);
+  expected.other_s = median_of_nearest(group->least_s, group->other_s, here);
+  expected.verify_s = median_of_nearest(group->least_s, group->verify_s, here);
   expected.cases = group->fit.cases;
   expected.largest_error = group->fit.largest_error;
   const auto [least, most] = std::minmax_element(group->least_s.begin(), group->least_s.end());
-  const double here = least_seconds(features);
   expected.beyond = std::max({1.0, here / *most, here > 0 ? *least / here : 1.0});
   return expected;
 }

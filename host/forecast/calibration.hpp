@@ -20,7 +20,8 @@ namespace assay::host::forecast {
 struct EarlierCase {
   WalkRequest request;
   double step_s = 0;
-  double other_s = 0;  // of the case beside its steps: opening, set-up, verification
+  double other_s = 0;   // of the case beside its steps: opening, set-up, verification
+  double verify_s = 0;  // of it: verification, and the trial of the device's peak
 };
 
 // Those of the records that say something of this workload on this device: of cases that are ok, with parameters of the
@@ -59,10 +60,11 @@ class Calibration {
   Calibration(const plugin::WorkloadSchema& schema, std::vector<EarlierCase> cases, std::vector<Walk> walks);
 
   struct Expected {
-    double step_s = 0, other_s = 0;
-    std::size_t cases = 0;     // that it stands on
-    double largest_error = 0;  // of them
-    double beyond = 1;         // how many times the largest of them, or the smallest, the case is; 1: between them
+    double step_s = 0;
+    double other_s = 0, verify_s = 0;  // as of the earlier cases whose size is the nearest
+    std::size_t cases = 0;             // that it stands on
+    double largest_error = 0;          // of them
+    double beyond = 1;  // how many times the largest of them, or the smallest, the case is; 1: between them
   };
   // The result is empty where no earlier case has the same choices and as many ranks, or none of these tells anything.
   std::optional<Expected> expected(const experiment::Case& values, std::int32_t ranks, const Walk& walk) const;
@@ -76,12 +78,16 @@ class Calibration {
   struct Group {
     std::string key;
     std::vector<Features> features;
-    std::vector<double> step_s, other_s, least_s;
+    std::vector<double> step_s, other_s, verify_s, least_s;
     Fit fit;
   };
   std::vector<Group> groups_;
   std::map<std::string, WhyNoTime> unused_;  // by the key of a group: why some case of it tells nothing
 };
+
+// The median of `values` over the cases whose size is nearest to `here`, or a quarter farther than that. Sizes are
+// above 0, at least one.
+double median_of_nearest(const std::vector<double>& sizes, const std::vector<double>& values, double here);
 
 double least_seconds(const Features& features);  // of the operations, one after the other
 

@@ -150,6 +150,16 @@ const char* name_of(WhyNoTime why) {
   return "?";
 }
 
+// Set-up and verification often take longer than the steps.
+std::string words_beside_steps(const Forecast& forecast) {
+  double all_s = 0, beside_s = 0, verify_s = 0;
+  for (const CaseForecast& c : forecast.cases)
+    if (c.expected_s) all_s += *c.expected_s, beside_s += c.expected->other_s, verify_s += c.expected->verify_s;
+  if (!(all_s > 0)) return "";
+  return fmt::format("of the expected time {:.0f}% is beside the steps, {:.0f}% in verification\n",
+                     100 * beside_s / all_s, 100 * std::min(verify_s, beside_s) / all_s);
+}
+
 std::string node_hours_text(const Forecast& forecast) {
   if (forecast.node_hours == 0) return "node-hours not known";
   return fmt::format("{} {:.2g} node-hours", forecast.node_hours_are_least ? "at least" : "about", forecast.node_hours);
@@ -232,6 +242,7 @@ std::string below_table(const Forecast& forecast) {
   if (planned > 0)
     text += fmt::format("all cases: {}, about {:.0f} MiB of disk while they run\n", node_hours_text(forecast),
                         forecast.disk_mib);
+  text += words_beside_steps(forecast);
   const auto with_beside = std::find_if(forecast.cases.begin(), forecast.cases.end(),
                                         [](const CaseForecast& c) { return c.beside_mib > 0; });
   if (with_beside != forecast.cases.end())
@@ -283,6 +294,8 @@ json to_json(const Forecast& forecast, const std::string& experiment, const std:
     if (c.why_no_time) one["step"]["why_not_expected"] = name_of(*c.why_no_time);
     if (c.why_no_time == WhyNoTime::too_far) one["step"]["beyond"] = c.beyond;
     if (c.expected_s) one["expected_case_s"] = *c.expected_s;
+    if (c.expected_s)
+      one["expected_beside_steps_s"] = c.expected->other_s, one["expected_verification_s"] = c.expected->verify_s;
     if (c.largest)
       one["largest"] = {{"param", largest},
                         {"value", c.largest->value ? json(*c.largest->value) : json()},

@@ -20,13 +20,49 @@ namespace assay::host::launch {
 namespace {
 
 constexpr std::size_t text_bytes = 512;
-constexpr std::size_t text_words = text_bytes / sizeof(std::uint64_t);
-constexpr std::uint64_t board_magic = 0x0004'6472'616f'6231;  // names layout 4
+constexpr std::uint64_t board_magic = 0x0005'6472'616f'6231;  // names layout 5
 constexpr std::size_t named_phases = 32, name_words = 7;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free,
               "a lock in shared memory would stay locked when its holder is killed");
+
+// A text under a sequence lock, which is odd while the text is being written.
+template <std::size_t bytes>
+struct SharedText {
+  static constexpr std::size_t word_count = bytes / sizeof(std::uint64_t);
+  Word sequence, size;
+  std::array<Word, word_count> words;
+
+  void write(std::string_view text) noexcept {
+    const std::size_t cut = std::min(text.size(), bytes);
+    std::array<std::uint64_t, word_count> copy{};
+    std::memcpy(copy.data(), text.data(), cut);
+    const std::uint64_t before = sequence.load(std::memory_order_relaxed);
+    sequence.store(before + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    for (std::size_t i = 0; i < word_count; ++i) words[i].store(copy[i], std::memory_order_relaxed);
+    size.store(cut, std::memory_order_relaxed);
+    sequence.store(before + 2, std::memory_order_release);
+  }
+
+  std::string read() const {
+    std::array<std::uint64_t, word_count> copy{};
+    std::size_t length = 0;
+    // Bounded: a worker that died in the middle of writing leaves the sequence odd for ever. What is there then is
+    // still worth showing.
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      const std::uint64_t before = sequence.load(std::memory_order_acquire);
+      for (std::size_t i = 0; i < word_count; ++i) copy[i] = words[i].load(std::memory_order_relaxed);
+      length = std::min<std::size_t>(size.load(std::memory_order_relaxed), bytes);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (before % 2 == 0 && sequence.load(std::memory_order_relaxed) == before) break;
+    }
+    std::string text(length, '\0');
+    std::memcpy(text.data(), copy.data(), length);
+    return printable_utf8(text);
+  }
+};
 
 }  // namespace
 
@@ -39,9 +75,8 @@ struct ProgressBoard::Layout {
   std::array<Word, memory_kind_count> current_bytes, peak_bytes;
   // Written once each, before the phase is the board's.
   std::array<std::array<Word, name_words>, named_phases> phase_names;
-  // A sequence lock: odd while the text is being written.
-  Word text_sequence, text_size;
-  std::array<Word, text_words> text;
+  SharedText<text_bytes> last_allocation;
+  SharedText<name_words * sizeof(std::uint64_t)> part;
 };
 
 ProgressBoard::ProgressBoard(Fd fd, Layout* shared) noexcept : fd_(std::move(fd)), shared_(shared) {}
@@ -102,6 +137,7 @@ void ProgressBoard::unmap() noexcept {
 
 void ProgressBoard::enter(Stage stage, std::uint64_t total_steps) noexcept {
   shared_->phase.store(-1, std::memory_order_relaxed);
+  shared_->part.write("");
   shared_->step.store(0, std::memory_order_relaxed);
   shared_->total_steps.store(total_steps, std::memory_order_relaxed);
   shared_->stage.store(static_cast<std::int32_t>(stage), std::memory_order_release);
@@ -126,6 +162,13 @@ void ProgressBoard::set_phase_name(std::int32_t phase, std::string_view name) no
     shared_->phase_names[static_cast<std::size_t>(phase)][i].store(words[i], std::memory_order_relaxed);
 }
 
+void ProgressBoard::set_part(std::string_view name) noexcept {
+  shared_->step.store(0, std::memory_order_relaxed);
+  shared_->total_steps.store(0, std::memory_order_relaxed);
+  shared_->part.write(name);
+  beat();
+}
+
 void ProgressBoard::begin_wait() noexcept { shared_->waits.fetch_add(1, std::memory_order_relaxed); }
 void ProgressBoard::end_wait() noexcept { shared_->waits.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -144,17 +187,7 @@ void ProgressBoard::set_memory(std::size_t kind, std::uint64_t current_bytes, st
   shared_->peak_bytes[kind].store(peak_bytes, std::memory_order_release);
 }
 
-void ProgressBoard::set_last_allocation(std::string_view text) noexcept {
-  const std::size_t size = std::min(text.size(), text_bytes);
-  std::array<std::uint64_t, text_words> words{};
-  std::memcpy(words.data(), text.data(), size);
-  const std::uint64_t sequence = shared_->text_sequence.load(std::memory_order_relaxed);
-  shared_->text_sequence.store(sequence + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 0; i < text_words; ++i) shared_->text[i].store(words[i], std::memory_order_relaxed);
-  shared_->text_size.store(size, std::memory_order_relaxed);
-  shared_->text_sequence.store(sequence + 2, std::memory_order_release);
-}
+void ProgressBoard::set_last_allocation(std::string_view text) noexcept { shared_->last_allocation.write(text); }
 
 BoardView ProgressBoard::read() const {
   BoardView view;
@@ -181,20 +214,8 @@ BoardView ProgressBoard::read() const {
     view.peak_bytes[kind] = shared_->peak_bytes[kind].load(std::memory_order_acquire);
     view.current_bytes[kind] = shared_->current_bytes[kind].load(std::memory_order_relaxed);
   }
-  std::array<std::uint64_t, text_words> words{};
-  std::size_t size = 0;
-  // Bounded: a worker that died in the middle of writing leaves the sequence odd for ever. What is there then is still
-  // worth showing.
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::uint64_t before = shared_->text_sequence.load(std::memory_order_acquire);
-    for (std::size_t i = 0; i < text_words; ++i) words[i] = shared_->text[i].load(std::memory_order_relaxed);
-    size = std::min<std::size_t>(shared_->text_size.load(std::memory_order_relaxed), text_bytes);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (before % 2 == 0 && shared_->text_sequence.load(std::memory_order_relaxed) == before) break;
-  }
-  std::string text(size, '\0');
-  std::memcpy(text.data(), words.data(), size);
-  view.last_allocation = printable_utf8(text);
+  view.last_allocation = shared_->last_allocation.read();
+  view.part = shared_->part.read();
   return view;
 }
 

@@ -20,6 +20,7 @@ struct BoardView {
   std::uint64_t total_steps = 0;   // of the stage; 0: not known beforehand
   std::int32_t phase = -1;         // index in the workload's table; -1: outside every phase
   std::string phase_name;          // of a phase that is in no table; "" where nobody has told it
+  std::string part;                // of setup or the verification, that is going on; "" where none was told
   bool waits = false;              // for another rank, or for its device
   std::uint64_t heartbeat = 0;     // grows with every sign of life
   std::uint64_t last_beat_ns = 0;  // of the last sign of life, on CLOCK_MONOTONIC; 0: none yet
@@ -43,12 +44,14 @@ class ProgressBoard {
   int fd() const { return fd_.get(); }  // -1 on the worker's side: the mapping outlives its descriptor
   BoardView read() const;
 
-  // Entering a stage starts its steps anew and leaves every phase.
+  // Entering a stage starts its steps anew and leaves every phase and part.
   void enter(Stage stage, std::uint64_t total_steps = 0) noexcept;
   void set_step(std::uint64_t step) noexcept;
   void set_phase(std::int32_t phase) noexcept;
   // Of a phase behind those of the table. The first 32 of all phases have room, for 56 bytes each.
   void set_phase_name(std::int32_t phase, std::string_view name) noexcept;
+  // Of a stage that tells its parts: a sign of life, and steps begin anew. Cut after 56 bytes.
+  void set_part(std::string_view name) noexcept;
   // Calls nest. No sign of life: a rank that waits may wait for one that hangs.
   void begin_wait() noexcept;
   void end_wait() noexcept;

@@ -44,7 +44,8 @@ std::string describe_position(const BoardView& where, const std::vector<std::str
   const std::string phase = phase_name(where, phase_names);
   if (where.stage == Stage::warmup || where.stage == Stage::measure)
     return text + fmt::format(", phase {}, step {}", phase.empty() ? "-" : phase, where.step);
-  return phase.empty() ? text : text + ", phase " + phase;
+  if (!phase.empty()) text += ", phase " + phase;
+  return where.part.empty() ? text : text + ", part " + where.part;
 }
 
 std::string bytes_text(std::uint64_t bytes) {

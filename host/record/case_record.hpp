@@ -152,9 +152,20 @@ struct Memory {
   Number device_used_mib, unexplained_mib;
 };
 
+// A case of the same run that was verified in full.
+struct VerifiedCase {
+  std::int64_t index = -1;
+  std::optional<std::int64_t> repeat;
+  std::string hash;
+  Verification status = Verification::ok;
+};
+std::string text_of(const VerifiedCase& which);  // "case 3 (9f2c0a1b7d3e4f55)"
+
 struct VerificationResult {
   Verification status = Verification::not_checked;
   std::string text;
+  std::string mode = {};                       // of [run] verify; "" where all cases are verified in full
+  std::optional<VerifiedCase> refers_to = {};  // which computes the same
 };
 
 // Who else used the processors over the measured window.
@@ -273,13 +284,15 @@ struct Straggler {
 };
 
 // Where the time of a case went, in the order of its stages. `repeat` is a part of `verify`: the steps that are taken
-// once more for the account. Of several ranks each is the largest.
+// once more for the account. Of several ranks each is the largest, and parts are those of the rank whose stage took
+// longest, so that they add up to no more than it.
 struct WallTimes {
-  Number case_s, load_s, create_s, setup_s, warmup_s, measure_s, finish_s, verify_s, repeat_s, peak_s;
-  static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> all();
+  Number case_s, load_s, create_s, setup_s, warmup_s, measure_s, finish_s, verify_s, repeat_s, peak_s, destroy_s;
+  Named<double> setup_parts_s, verify_parts_s;  // by the names that the workload gives them
+  static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 11> all();
   bool empty() const;
 };
-constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> WallTimes::all() {
+constexpr std::array<std::pair<const char*, Number WallTimes::*>, 11> WallTimes::all() {
   // The first three as older records have them.
   return {{{"measure", &WallTimes::measure_s},
            {"setup", &WallTimes::setup_s},
@@ -290,12 +303,13 @@ constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> WallTimes:
            {"finish", &WallTimes::finish_s},
            {"verify", &WallTimes::verify_s},
            {"repeat", &WallTimes::repeat_s},
-           {"peak", &WallTimes::peak_s}}};
+           {"peak", &WallTimes::peak_s},
+           {"destroy", &WallTimes::destroy_s}}};
 }
 inline bool WallTimes::empty() const {
   for (const auto& [name, time] : all())
     if (this->*time) return false;
-  return true;
+  return setup_parts_s.empty() && verify_parts_s.empty();
 }
 
 // What was to be run: known before the case starts.
@@ -319,6 +333,7 @@ struct CaseResult {
   std::string reason;
   std::optional<Stage> stage;  // where it ended
   std::string phase;
+  std::string part;                  // of setup or the verification; "" where none was told
   std::optional<std::int32_t> rank;  // of several, the one that ended the case
   std::optional<Device> device;
   Named<std::string> libraries;                   // that the worker had loaded: the build id of each, by its name

@@ -21,6 +21,7 @@ using R = const CaseRecord&;
 
 constexpr std::string_view memory_prefix = "memory.";
 constexpr std::string_view telemetry_prefix = "telemetry.";
+constexpr std::string_view setup_parts_prefix = "wall_s.setup.", verify_parts_prefix = "wall_s.verify.";
 
 // ---- where values stand ----
 
@@ -219,6 +220,7 @@ constexpr std::array later{
     text_column("device.name", [](R r) { return r.result.device ? text_cell(r.result.device->name) : Cell{}; }),
     text_column("stage", stage_cell),
     text_column("phase", [](R r) { return text_cell(r.result.phase); }),
+    text_column("part", [](R r) { return text_cell(r.result.part); }),
     Column{"rank", [](R r) { return integer_cell(r.result.rank); }},
     text_column("workload", [](R r) { return text_cell(r.identity.workload); }),
     text_column("started", [](R r) { return text_cell(r.started); }),
@@ -232,6 +234,12 @@ constexpr std::array later{
     Column{"wall_s.verify", [](R r) { return number_cell(r.result.wall.verify_s); }, "s", lower},
     Column{"wall_s.repeat", [](R r) { return number_cell(r.result.wall.repeat_s); }, "s", lower},
     Column{"wall_s.peak", [](R r) { return number_cell(r.result.wall.peak_s); }, "s", lower},
+    Column{"wall_s.destroy", [](R r) { return number_cell(r.result.wall.destroy_s); }, "s", lower},
+    text_column("verify.refers_to",
+                [](R r) {
+                  const bool refers = r.result.verify && r.result.verify->refers_to;
+                  return refers ? text_cell(text_of(*r.result.verify->refers_to)) : Cell{};
+                }),
     Column{"ranks", [](R r) { return integer_cell(r.identity.ranks); }},
     Column{"copies", [](R r) { return integer_cell(r.result.copies); }},
     Column{"spread", [](R r) { return number_cell(r.result.spread); }},
@@ -307,6 +315,12 @@ ColumnValue figure_value(R r, std::string_view column) {
   return {};
 }
 
+// "wall_s.verify.operations"
+Cell part_cell(const Named<double>& parts, std::string_view column) {
+  const double* seconds = find(parts, split_last(column).tail);
+  return seconds ? number_cell(*seconds) : Cell{};
+}
+
 const Value* input_named(R r, std::string_view name) {
   // A parameter before the axis of its name: what "auto" means on the case's device.
   for (const Named<Value>* group : {&r.identity.params, &r.identity.axes, &r.identity.settings})
@@ -374,6 +388,9 @@ ColumnValue measured_value(R r, std::string_view column) {
   }
   if (column.starts_with(memory_prefix))
     return {memory_cell(r, column.substr(memory_prefix.size())), "MiB", lower, true};
+  const WallTimes& wall = r.result.wall;
+  if (column.starts_with(setup_parts_prefix)) return {part_cell(wall.setup_parts_s, column), "s", lower};
+  if (column.starts_with(verify_parts_prefix)) return {part_cell(wall.verify_parts_s, column), "s", lower};
   if (column.starts_with(telemetry_prefix)) return figure_value(r, column.substr(telemetry_prefix.size()));
   return {};
 }
@@ -456,6 +473,8 @@ bool is_column(std::string_view column, const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (is_named(column) || is_file_column(column)) return true;
+  for (const std::string_view prefix : {setup_parts_prefix, verify_parts_prefix})
+    if (column.starts_with(prefix)) return column.size() > prefix.size();
   if (const DottedName name = split_last(column); name.head.find('+') != std::string_view::npos)
     return is_sum_of_phases(name.head, name.tail, is_named);
   return column.starts_with(memory_prefix) && is_memory_column(column.substr(memory_prefix.size()));

@@ -43,7 +43,8 @@ std::span<const Column> later_columns();
 std::span<const PhaseStatistic> phase_statistics();
 std::span<const StepMetricStatistic> step_metric_statistics();
 
-// The columns that a record of such a workload can fill, except those of moments of memory, whose names are free.
+// The columns that a record of such a workload can fill, except those of moments of memory and parts of a
+// stage, whose names are free.
 struct WorkloadNames {
   std::vector<std::string> params, settings, case_metrics, step_metrics, phases;
   std::string item_unit;  // "" when the workload counts nothing
@@ -51,7 +52,8 @@ struct WorkloadNames {
 std::vector<std::string> column_names(const WorkloadNames& workload);
 // True for a name in `names` (of column_names), for the sum of a statistic over several phases
 // (`<phase>+<phase>.mean_ms`), and for `memory.<moment>.mib`, `memory.<moment>.<kind>.mib`,
-// `memory.<moment>.other.mib`, `memory.<moment>.since.<moment>.mib` and `memory.<moment>.<kind>.peak_mib`.
+// `memory.<moment>.other.mib`, `memory.<moment>.since.<moment>.mib` and `memory.<moment>.<kind>.peak_mib`, and for the
+// parts of a stage, `wall_s.setup.<part>` and `wall_s.verify.<part>`.
 bool is_column(std::string_view column, const std::vector<std::string>& names);
 
 // True for a column of this name whose values are words or texts, whatever the workload.

@@ -150,10 +150,22 @@ struct Fields<Memory> {
 };
 
 template <>
+struct Fields<VerifiedCase> {
+  static void visit(auto&& field, auto& c) {
+    field("index", c.index);
+    field("repeat", c.repeat);
+    field("hash", c.hash);
+    field("status", c.status);
+  }
+};
+
+template <>
 struct Fields<VerificationResult> {
   static void visit(auto&& field, auto& v) {
     field("status", v.status);
     field("text", v.text);
+    field.unless_empty("mode", v.mode);
+    field("refers_to", v.refers_to);
   }
 };
 
@@ -349,6 +361,8 @@ template <>
 struct Fields<WallTimes> {
   static void visit(auto&& field, auto& w) {
     for (const auto& [name, time] : WallTimes::all()) field(name, w.*time);
+    field.unless_empty("setup_parts", w.setup_parts_s);
+    field.unless_empty("verify_parts", w.verify_parts_s);
   }
 };
 
@@ -358,6 +372,7 @@ void visit_end(auto&& field, auto& r) {
   field("reason", r.reason);
   field.or_empty("stage", r.stage);
   field("phase", r.phase);
+  field.unless_empty("part", r.part);
   field.or_null("rank", r.rank);
 }
 

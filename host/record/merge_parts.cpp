@@ -141,8 +141,12 @@ std::optional<ProcessorShares> largest_contention(const std::vector<const RankPa
 
 WallTimes largest_wall_times(const std::vector<const RankPart*>& ranks) {
   WallTimes largest;
-  for (const RankPart* rank : ranks)
-    for (const auto& [name, time] : WallTimes::all()) keep_larger(largest.*time, rank->result.wall.*time);
+  for (const RankPart* rank : ranks) {
+    const WallTimes& own = rank->result.wall;
+    if (own.setup_s.value_or(0) > largest.setup_s.value_or(0)) largest.setup_parts_s = own.setup_parts_s;
+    if (own.verify_s.value_or(0) > largest.verify_s.value_or(0)) largest.verify_parts_s = own.verify_parts_s;
+    for (const auto& [name, time] : WallTimes::all()) keep_larger(largest.*time, own.*time);
+  }
   return largest;
 }
 
@@ -152,14 +156,16 @@ std::optional<VerificationResult> merged_verification(const std::vector<const Ra
       return rank->result.verify && rank->result.verify->status == status;
     });
   };
-  for (const Verification status : {Verification::wrong_result, Verification::not_checked, Verification::partial}) {
+  for (const Verification status : {Verification::wrong_result, Verification::not_checked, Verification::partial,
+                                    Verification::as_case, Verification::by_account}) {
     const auto found = first_with(status);
     if (found == ranks.end()) continue;
     VerificationResult verify = *(*found)->result.verify;
     // What every rank leaves unchecked is said once and of all of them. The figures of what was checked may differ.
+    const bool is_told_whole = status == Verification::wrong_result || status == Verification::not_checked;
     const bool everywhere = std::all_of(ranks.begin(), ranks.end(), [&](const RankPart* rank) {
       return rank->result.verify && rank->result.verify->status == verify.status &&
-             (status == Verification::partial || rank->result.verify->text == verify.text);
+             (!is_told_whole || rank->result.verify->text == verify.text);
     });
     if (!everywhere || verify.status == Verification::wrong_result) verify.text = with_rank(**found, verify.text);
     return verify;

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::array<const char*, 9> status_names{"ok",           "oom",    "timeout",  "crashed", "unsupported",
                                                   "wrong_result", "failed", "outdated", "unknown"};
-constexpr std::array<const char*, 4> verification_names{"ok", "partial", "wrong_result", "not checked"};
+constexpr std::array<const char*, 6> verification_names{"ok",          "partial", "wrong_result",
+                                                        "not checked", "as_case", "by_account"};
 constexpr std::array<const char*, 5> verdict_names{"valid", "power_limited", "unknown", "throttled", "contended"};
 
 template <class Enum, std::size_t N>

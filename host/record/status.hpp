@@ -15,8 +15,9 @@ const char* name_of(Status status);  // "ok", "wrong_result"
 std::optional<Status> status_of(std::string_view name);
 std::vector<std::string> status_words();  // of all but `outdated` and `unknown`, which no case ends with
 
-// `partial`: what was checked is right, and a part that ought to be checked was not.
-enum class Verification { ok, partial, wrong_result, not_checked };
+// `partial`: what was checked is right, and a part that ought to be checked was not. `as_case`: the account of the
+// steps is right, and another case of the run, which computes the same, was verified. `by_account`: that account alone.
+enum class Verification { ok, partial, wrong_result, not_checked, as_case, by_account };
 const char* name_of(Verification verification);  // "not checked"
 std::optional<Verification> verification_of(std::string_view name);
 

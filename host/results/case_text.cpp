@@ -36,8 +36,12 @@ std::string case_summary(const record::CaseRecord& record) {
   if (const auto cv_percent = record::cell_of(record, "step.cv_percent").number();
       cv_percent && record::cell_of(record, "step.n").number().value_or(0) > 1)
     summary += fmt::format(" ± {:.1f}%", *cv_percent);
-  if (record.result.verify && record.result.verify->status == record::Verification::partial)
-    summary += ", verified in part";
+  if (!record.result.verify) return summary;
+  const record::VerificationResult& verify = *record.result.verify;
+  if (verify.status == record::Verification::partial) summary += ", verified in part";
+  if (verify.status == record::Verification::as_case && verify.refers_to)
+    summary += fmt::format(", verified as case {}", verify.refers_to->index + 1);
+  if (verify.status == record::Verification::by_account) summary += ", verified by its account alone";
   return summary;
 }
 
@@ -52,6 +56,7 @@ std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& re
     std::vector<std::string> where;
     if (result.stage && *result.stage != Stage::done) where.emplace_back(name_of(*result.stage));
     if (!result.phase.empty()) where.push_back(fmt::format("phase {}", one_line(result.phase)));
+    if (!result.part.empty()) where.push_back(fmt::format("part {}", one_line(result.part)));
     if (result.rank) where.push_back(fmt::format("rank {}", *result.rank));
     const std::string reason = one_line(result.reason);
     lines.push_back(fmt::format("{}: {}{}: {}", case_name(record), one_line(status), expected ? " (expected)" : "",

@@ -47,9 +47,15 @@ void add_memory_columns(Names& names, const record::CaseRecord& record) {
   }
 }
 
+// So have the parts of setup and of a verification.
+void add_part_columns(Names& names, const record::CaseRecord& record) {
+  for (const auto& part : record.result.wall.setup_parts_s) add_once(names, "wall_s.setup." + part.first);
+  for (const auto& part : record.result.wall.verify_parts_s) add_once(names, "wall_s.verify." + part.first);
+}
+
 // Every column that these records may have a value for, but for sums and differences, which are too many to list.
 Names known_columns(const std::vector<record::CaseRecord>& records) {
-  Names axes, memory;
+  Names axes, memory, parts;
   Names units{""};
   record::WorkloadNames workload;
   for (const record::CaseRecord& record : records) {
@@ -63,6 +69,7 @@ Names known_columns(const std::vector<record::CaseRecord>& records) {
         if (phase.first != "step") add_once(workload.phases, phase.first);
     if (record.result.work) add_once(units, record.result.work->item_unit);
     add_memory_columns(memory, record);
+    add_part_columns(parts, record);
   }
   Names names(record::run_columns.begin(), record::run_columns.end());
   add_all_once(names, axes);
@@ -71,6 +78,7 @@ Names known_columns(const std::vector<record::CaseRecord>& records) {
     add_all_once(names, record::column_names(workload));
   }
   add_all_once(names, memory);
+  add_all_once(names, parts);
   add_all_once(names, record::file_columns(records));
   return names;
 }

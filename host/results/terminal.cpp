@@ -109,17 +109,20 @@ void Progress::case_started(std::int64_t index, std::int64_t count, std::string 
   count_ = count;
   label_ = one_line(label);
   case_start_ = output_.now();
+  measured_at_.reset();
   if (mode_ == ProgressMode::plain) print(case_text());
   if (mode_ == ProgressMode::terminal) draw(case_text());
 }
 
 void Progress::update(std::string_view stage, std::int64_t step, std::int64_t total_steps, std::string_view phase,
-                      std::chrono::nanoseconds elapsed) {
+                      std::chrono::nanoseconds elapsed, std::string_view part) {
   if (mode_ == ProgressMode::quiet) return;
+  note_stage(stage);
   // Before any text is made.
   if (mode_ == ProgressMode::plain && output_.now() - last_print_ < kLongestSilence) return;
   if (mode_ == ProgressMode::terminal && has_drawn_ && output_.now() - last_draw_ < kLeastTimeBetweenDraws) return;
   std::string line = fmt::format("{} | {}", case_text(), one_line(stage));
+  if (!part.empty()) line += fmt::format(" ({})", one_line(part));
   if (total_steps > 0)
     line += fmt::format(" {}/{}", step, total_steps);
   else if (step > 0)
@@ -131,6 +134,15 @@ void Progress::update(std::string_view stage, std::int64_t step, std::int64_t to
     print(fmt::format("{} | {} since the case began", line, clock_text(output_.now() - case_start_)));
   else
     draw(line);
+}
+
+void Progress::note_stage(std::string_view stage) {
+  const bool is_after = stage == "finish" || stage == "verify" || stage == "destroy";
+  if (is_after && !measured_at_) measured_at_ = output_.now();
+}
+
+std::chrono::nanoseconds Progress::mean_after_measuring() const {
+  return cases_after_measuring_ > 0 ? after_measuring_ / cases_after_measuring_ : std::chrono::nanoseconds(0);
 }
 
 void Progress::expect(std::vector<std::optional<double>> seconds) { expected_s_ = std::move(seconds); }
@@ -151,6 +163,11 @@ std::string Progress::eta_text(std::int64_t step, std::int64_t total_steps, std:
   if (!steps_known && finished_cases_ == 0 && !this_case) return {};
   // Divided before it is multiplied: nanoseconds times a large number of steps would overflow.
   Nanoseconds of_this = steps_known ? Nanoseconds(elapsed.count() / step * (total_steps - step)) : Nanoseconds(0);
+  // Its verification is no step; the cases before it have had theirs.
+  if (measured_at_)
+    of_this = std::max(Nanoseconds(0), mean_after_measuring() - (output_.now() - *measured_at_));
+  else if (steps_known)
+    of_this += mean_after_measuring();
   // The steps of a warm-up say nothing of those that follow; what is expected does, or the cases before this one.
   const Nanoseconds mean = finished_cases_ > 0 ? finished_time_ / finished_cases_
                                                : std::max(in_case + of_this, this_case.value_or(Nanoseconds(0)));
@@ -171,6 +188,7 @@ void Progress::case_finished(std::string_view status, std::string_view summary) 
   last_case_time_ = output_.now() - case_start_;
   finished_time_ += last_case_time_;
   ++finished_cases_;
+  if (measured_at_) after_measuring_ += output_.now() - *measured_at_, ++cases_after_measuring_;
   if (const auto place = static_cast<std::size_t>(index_); place < expected_s_.size() && expected_s_[place]) {
     expected_of_finished_s_ += *expected_s_[place];
     time_of_expected_s_ += std::chrono::duration<double>(last_case_time_).count();

@@ -40,9 +40,10 @@ class Progress {
   // which records and notes name it, where a filter, a resumption or repeats make it another one.
   void case_started(std::int64_t index, std::int64_t count, std::string label,
                     std::optional<std::int64_t> number = std::nullopt);
-  // `step` steps of `total_steps` of the stage are done, `elapsed` after the stage began. 0 total: not known.
+  // `step` steps of `total_steps` of the stage are done, `elapsed` after the stage began. 0 total: not known. `part`:
+  // of the stage, as it tells its parts.
   void update(std::string_view stage, std::int64_t step, std::int64_t total_steps, std::string_view phase,
-              std::chrono::nanoseconds elapsed);
+              std::chrono::nanoseconds elapsed, std::string_view part = {});
   // `summary` as in case_summary(); printed alone when it starts with the status, after the status otherwise.
   void case_finished(std::string_view status, std::string_view summary);
   // A whole line of its own: a warning, a note.
@@ -54,6 +55,9 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   std::string case_text() const;
   std::optional<std::chrono::nanoseconds> expected(std::int64_t index) const;
+  void note_stage(std::string_view stage);
+  // The time from the last measured step to the end, as the finished cases had it.
+  std::chrono::nanoseconds mean_after_measuring() const;
   std::string eta_text(std::int64_t step, std::int64_t total_steps, std::chrono::nanoseconds elapsed) const;
   void draw(const std::string& line);
   void print(const std::string& line);
@@ -62,6 +66,9 @@ class Progress {
   ProgressOutput output_;
   std::int64_t index_ = 0, count_ = 0, finished_cases_ = 0;
   std::chrono::nanoseconds finished_time_{0}, last_case_time_{0};
+  std::optional<Clock::time_point> measured_at_;  // when the case at hand had its last measured step
+  std::chrono::nanoseconds after_measuring_{0};   // of finished cases
+  std::int64_t cases_after_measuring_ = 0;
   std::vector<std::optional<double>> expected_s_;               // by case
   double expected_of_finished_s_ = 0, time_of_expected_s_ = 0;  // of finished cases that were expected
   std::string label_;

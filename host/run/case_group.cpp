@@ -92,7 +92,7 @@ class CaseGroup {
     const bool in_phase = view.phase >= 0 && static_cast<std::size_t>(view.phase) < phases.size();
     context_.on_progress(name_of(view.stage), static_cast<std::int64_t>(view.step),
                          static_cast<std::int64_t>(view.total_steps),
-                         in_phase ? phases[static_cast<std::size_t>(view.phase)] : "");
+                         in_phase ? phases[static_cast<std::size_t>(view.phase)] : "", view.part);
   }
 
   // A signal that came when nothing was left to do takes nothing away.

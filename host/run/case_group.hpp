@@ -10,6 +10,7 @@
 #include "run/stage_progress.hpp"
 #include "run/taken_files.hpp"
 #include "run/target.hpp"
+#include "run/verified_cases.hpp"
 
 namespace assay::host::run {
 
@@ -21,6 +22,7 @@ struct CaseContext {
   Crew& crew;
   std::filesystem::path run_folder;
   StageProgress on_progress;
+  VerifiedCases& verified;
 };
 
 // What became of the case. With `interrupted` true the run ends here; there is no result when the case did not end by

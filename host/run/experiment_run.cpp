@@ -111,7 +111,7 @@ class ExperimentRun {
     PlanBasis basis = plan_basis(target_, *files_, options_.launched, options_.in_process, *interrupts_.count());
     const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
     if (earlier_) {
-      basis.finished = finished_cases(earlier_->records, allow, options_.any_machine);
+      basis.finished = finished_cases(earlier_->records, allow, options_.any_machine, experiment_.output.verify);
       basis.cases_of_index = cases_of_index(earlier_->records);
       for (const record::CaseRecord& record : earlier_->records)
         if (const auto taken = record.result.threads.taken_processors) keep_taken_processors(*taken);
@@ -126,8 +126,24 @@ class ExperimentRun {
     };
     RunPlan plan = make_plan(experiment_, basis);
     if (earlier_)
-      set_aside_outdated(plan, outdated_cases(plan, earlier_->records, {allow, options_.any_machine, basis.files_of}));
+      set_aside_outdated(plan,
+                         outdated_cases(plan, earlier_->records,
+                                        {allow, options_.any_machine, basis.files_of, experiment_.output.verify}));
+    verified_.emplace(experiment_.output.verify);
+    if (earlier_) take_verified(plan);
     return plan;
+  }
+
+  // What the run has verified in this environment before counts for the cases that are left.
+  void take_verified(const RunPlan& plan) {
+    std::map<std::string, const record::CaseRecord*> last;
+    for (const record::CaseRecord& record : earlier_->records)
+      if (record.environment == folder_->environment_id())
+        last[finished_key(record.identity.hash, record.identity.axes, record.identity.repeat)] = &record;
+    for (const CasePlan& planned : plan.cases)
+      if (const auto found = last.find(finished_key(planned.hash, planned.values.axes, planned.values.repeat));
+          planned.is_finished && found != last.end())
+        verified_->add(planned, *found->second);
   }
 
   // Before anything runs: figures of other code must not stand among those of this run, however it ends.
@@ -148,8 +164,9 @@ class ExperimentRun {
                               interrupts_,
                               *crew_,
                               folder_->path(),
-                              [this](const char* stage, std::int64_t step, std::int64_t total,
-                                     const std::string& phase) { listener_.progress(stage, step, total, phase); }};
+                              [this](const char* stage, std::int64_t step, std::int64_t total, const std::string& phase,
+                                     const std::string& part) { listener_.progress(stage, step, total, phase, part); },
+                              *verified_};
     for (std::size_t i = 0; i < to_run.size(); ++i) {
       const CasePlan& planned = *to_run[i];
       if (interrupts_.count()->load() > 0) return true;
@@ -176,6 +193,7 @@ class ExperimentRun {
   std::size_t notes_told_ = 0;         // of the run folder's
   std::optional<EarlierRun> earlier_;  // which is gone on with
   std::optional<TakenFiles> files_;
+  std::optional<VerifiedCases> verified_;
 };
 
 }  // namespace

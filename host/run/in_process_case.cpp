@@ -16,15 +16,20 @@ class ProgressObserver final : public worker::CaseObserver {
  public:
   explicit ProgressObserver(const StageProgress& progress) : progress_(progress) {}
   void stage(Stage stage, std::int64_t total_steps) override {
-    stage_ = stage, total_ = total_steps;
-    progress_(name_of(stage_), 0, total_, "");
+    stage_ = stage, total_ = total_steps, part_.clear();
+    progress_(name_of(stage_), 0, total_, "", part_);
   }
-  void step(std::int64_t done) override { progress_(name_of(stage_), done, total_, ""); }
+  void step(std::int64_t done) override { progress_(name_of(stage_), done, total_, "", part_); }
+  void part(std::string_view name) override {
+    part_ = name, total_ = 0;
+    progress_(name_of(stage_), 0, total_, "", part_);
+  }
 
  private:
   const StageProgress& progress_;
   Stage stage_ = Stage::load;
   std::int64_t total_ = 0;
+  std::string part_;
 };
 
 // OpenMP's runtime reads its variables once, when the backend of the first case's device brings it along: what that

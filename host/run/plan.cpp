@@ -30,7 +30,11 @@ class Planner {
     }
     planned.files = basis_.files_of(device.is_usable() ? device.device.kind : "", planned.ranks);
     add_inputs(planned);
-    planned.hash = hash_of(planned);
+    planned.hash = hash_of(planned, planned.values);
+    experiment::Case computed = planned.values;
+    computed.measure = {}, computed.profile = {};
+    computed.measure.prepare = planned.values.measure.prepare;  // a cold start takes another way to its steps
+    planned.computation = hash_of(planned, computed);
     planned.is_finished = basis_.finished.contains(finished_key(planned.hash, c.axes, c.repeat));
     return planned;
   }
@@ -120,7 +124,8 @@ class Planner {
     return std::nullopt;
   }
 
-  std::string hash_of(const CasePlan& planned) {
+  // Of these values, where they ran as planned.
+  std::string hash_of(const CasePlan& planned, const experiment::Case& values) const {
     std::vector<std::pair<std::string, std::string>> identity;
     for (const auto& [role, hash] : planned.files) identity.emplace_back("file:" + role, hash);
     if (const worker::FoundDevice& device = planned.device; device.is_usable()) {
@@ -133,7 +138,7 @@ class Planner {
     if (planned.in_process) identity.emplace_back("in_process", "true");
     // "all" is another number on another machine.
     if (planned.ranks > 1) identity.emplace_back("ranks", std::to_string(planned.ranks));
-    return experiment::case_hash(planned.values, basis_.schema.id, identity);
+    return experiment::case_hash(values, basis_.schema.id, identity);
   }
 
   // An input is its content, not its path.

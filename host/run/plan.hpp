@@ -11,6 +11,7 @@
 #include "experiment/experiment.hpp"
 #include "run/found_device.hpp"
 #include "wireup/rank_source.hpp"
+#include "worker/case_spec.hpp"
 
 namespace assay::host::run {
 
@@ -35,8 +36,10 @@ struct CasePlan {
   record::Named<std::string> files;  // SHA-256 of what makes its numbers, by role: record/case_record.hpp
   std::vector<std::string> inputs;   // the files that its parameters name
   std::string hash;
-  bool in_process = false;   // no worker: the case runs in this process
-  bool is_finished = false;  // by the run that is resumed: nothing is left to do
+  std::string computation;  // the hash of it without how often and how its steps are measured: what is verified
+  worker::VerificationAsked verification = {};  // said when the case is about to run
+  bool in_process = false;                      // no worker: the case runs in this process
+  bool is_finished = false;                     // by the run that is resumed: nothing is left to do
   std::optional<Refusal> refusal;
 };
 

@@ -28,14 +28,15 @@ Preview preview_resumption(const experiment::Experiment& experiment, const RunTa
   TakenFiles files(target, std::nullopt);
   const std::vector<std::string> allow = run_wide_settings(experiment).allow;
   PlanBasis basis = plan_basis(target, files, options.launched, options.in_process, *interrupts.count());
-  basis.finished = finished_cases(earlier->records, allow, options.any_machine);
+  basis.finished = finished_cases(earlier->records, allow, options.any_machine, experiment.output.verify);
   basis.ask_device = [&](const std::string& wanted) {
     return ask_for_device(wanted, files.take_devices(wanted), scratch.path() / "devices.log", interrupts);
   };
   const RunPlan plan = make_plan(experiment, basis);
   for (std::size_t i = 0; i < plan.cases.size(); ++i)
     if (plan.cases[i].is_finished) preview.cases[i].state = PreviewedCase::State::done;
-  for (const OutdatedCase& each : outdated_cases(plan, earlier->records, {allow, options.any_machine, basis.files_of}))
+  for (const OutdatedCase& each :
+       outdated_cases(plan, earlier->records, {allow, options.any_machine, basis.files_of, experiment.output.verify}))
     if (each.planned)
       preview.cases[static_cast<std::size_t>(each.planned - plan.cases.data())] = {
           PreviewedCase::State::again, fmt::format("{}", fmt::join(each.changes, "; "))};

@@ -37,6 +37,7 @@ record::CaseResult result_of_lost_worker(const launch::WorkerOutcome& outcome) {
   result.reason = outcome.reason;
   result.stage = outcome.where.stage;
   result.phase = outcome.phase;
+  result.part = outcome.where.part;
   result.step = static_cast<std::int64_t>(outcome.where.step);
   record::Memory& memory = result.memory.emplace();
   memory.peak_mib.emplace();

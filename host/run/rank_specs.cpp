@@ -16,6 +16,7 @@ worker::CaseSpec common_spec(const CasePlan& planned, const RunTarget& target,
   spec.workload = target.schema.id;
   spec.phase_names = target.schema.phases;
   spec.device_kind = planned.device.device.kind;
+  spec.verification = planned.verification;
   spec.run_folder = std::filesystem::absolute(run_folder).lexically_normal().string();
   return spec;
 }

@@ -68,12 +68,20 @@ bool is_told_to_end(const launch::InterruptHandler& interrupts) {
 
 RecordedCase run_and_record(const CasePlan& planned, const CaseContext& context) {
   const std::string started = utc_text(std::chrono::system_clock::now());
-  CaseOutcome outcome = carry_out_or_say_why_not(planned, context);
+  CaseOutcome outcome;
+  if (auto known = context.verified.known_wrong(planned)) {
+    outcome.result = std::move(known);
+  } else {
+    CasePlan decided = planned;
+    decided.verification = context.verified.asked_for(planned);
+    outcome = carry_out_or_say_why_not(decided, context);
+  }
   RecordedCase recorded{std::nullopt, outcome.interrupted};
   if (!outcome.result) return recorded;
   if (has_ended_with_the_run(*outcome.result, context.interrupts)) return {std::nullopt, true};
   note_missing_nodes(planned, context.crew, *outcome.result);
   recorded.record = full_record(planned, context.target, std::move(*outcome.result), started);
+  context.verified.add(planned, *recorded.record);
   return recorded;
 }
 

@@ -11,6 +11,7 @@
 #include "common/sha256.hpp"
 #include "experiment/growth.hpp"
 #include "results/reader.hpp"
+#include "run/verified_cases.hpp"
 
 namespace assay::host::run {
 namespace {
@@ -60,8 +61,11 @@ void add_changes_of_files(std::vector<std::string>& changes, const record::Named
   for (const std::string& role : roles) add_change(changes, role, hash_of_role(then, role), hash_of_role(now, role));
 }
 
-std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseRecord& record) {
+std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseRecord& record,
+                                    const std::string& verify) {
   std::vector<std::string> changes;
+  if (!is_verified_enough(record, verify))
+    add_change(changes, "verification", name_of(record.result.verify->status), verify);
   add_changes_of_files(changes, record.identity.files, planned.files);
   if (record.result.device && planned.device.is_usable()) {
     const record::Device &then = *record.result.device, &now = planned.device.device;
@@ -161,10 +165,12 @@ std::string refusal_text(const EarlierRun& earlier) {
       earlier.folder.string(), fmt::join(earlier.differences, "\n  "));
 }
 
-std::set<std::string> finished_cases(const Records& records, const std::vector<std::string>& allow, bool any_machine) {
+std::set<std::string> finished_cases(const Records& records, const std::vector<std::string>& allow, bool any_machine,
+                                     const std::string& verify) {
   std::set<std::string> finished;
   for (const auto& [values, record] : last_records(records))
-    if (is_finished(*record, allow) && (any_machine || is_of_this_machine(*record)))
+    if (is_finished(*record, allow) && is_verified_enough(*record, verify) &&
+        (any_machine || is_of_this_machine(*record)))
       finished.insert(finished_key(record->identity.hash, record->identity.axes, record->identity.repeat));
   return finished;
 }
@@ -194,7 +200,8 @@ std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const Records& rec
     left.erase(found);
     // Of a device that did not answer, as when the run is interrupted meanwhile, nobody knows what it is now.
     if (!planned.device.is_usable()) continue;
-    if (!planned.is_finished && is_finished(record, by.allow)) add(&planned, record, changes_of(planned, record));
+    if (!planned.is_finished && is_finished(record, by.allow))
+      add(&planned, record, changes_of(planned, record, by.verify));
   }
   for (const auto& [values, record] : left)
     if (is_finished(*record, by.allow))

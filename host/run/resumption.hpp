@@ -41,9 +41,11 @@ std::string note_on_passed_over(const EarlierRun& earlier);
 std::string refusal_text(const EarlierRun& earlier);
 
 // finished_key() of the cases that another run could not make better: the last record of each is ok, allowed or
-// unsupported. What another machine has made counts only with `any_machine`.
+// unsupported. What another machine has made counts only with `any_machine`, and
+// what was verified less than `verify` wants not at all (run/verified_cases.hpp).
 std::set<std::string> finished_cases(const std::vector<record::CaseRecord>& records,
-                                     const std::vector<std::string>& allow, bool any_machine);
+                                     const std::vector<std::string>& allow, bool any_machine,
+                                     const std::string& verify = "full");
 
 // The cases that have had each index, the first one first: an experiment that grows numbers its cases anew.
 std::map<std::int64_t, std::vector<std::string>> cases_of_index(const std::vector<record::CaseRecord>& records);
@@ -61,6 +63,7 @@ struct OutdatedBy {
   bool any_machine = false;
   // The files behind a case on such a device as they are now, by role.
   std::function<record::Named<std::string>(const std::string& device_kind, std::int32_t ranks)> files_of;
+  std::string verify = "full";  // [run] verify
 };
 
 // Those of the plan, and those that the experiment or a filter leaves out: tables would show their figures beside the

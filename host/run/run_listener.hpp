@@ -21,7 +21,8 @@ class RunListener {
   // After run_started: how long the cases that are to run will take, as far as earlier runs tell it.
   virtual void estimated(const Estimate& estimate) = 0;
   virtual void case_started(const experiment::Case& c, std::size_t position, std::size_t count) = 0;
-  virtual void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) = 0;
+  virtual void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase,
+                        const std::string& part) = 0;
   virtual void case_finished(const record::CaseRecord& record) = 0;
   virtual void message(const std::string& text) = 0;
   virtual void run_finished(const experiment::Experiment& experiment, const results::Views& views,

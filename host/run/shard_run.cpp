@@ -206,13 +206,15 @@ class ShardRun {
     const RunPlan plan = planned(order);
     std::map<std::int64_t, const CasePlan*> by_index;
     for (const CasePlan& each : plan.cases) by_index[each.values.index] = &each;
+    VerifiedCases verified(experiment_.output.verify);
     const CaseContext context{target_,
                               *files_,
                               interrupts_,
                               *crew_,
                               part.path(),
-                              [this](const char* stage, std::int64_t step, std::int64_t steps,
-                                     const std::string& phase) { show(stage, step, steps, phase); }};
+                              [this](const char* stage, std::int64_t step, std::int64_t steps, const std::string& phase,
+                                     const std::string& part) { show(stage, step, steps, phase, part); },
+                              verified};
     bool is_first = true;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const CasePlan& next = *by_index.at(order[i]);
@@ -226,7 +228,7 @@ class ShardRun {
       listener_.case_started(next.values, i, order.size());
       at_hand_ = order[i];
       journal.append({JournalEntry::Event::begin, order[i], shard::seconds_since_1970(), ""});
-      show("load", 0, 0, "");
+      show("load", 0, 0, "", "");
       RecordedCase ran;
       if (const auto problem = problem_of_place(next.values))
         ran.record = full_record(next, target_, record::result_without_worker(record::Status::failed, *problem),
@@ -363,8 +365,9 @@ class ShardRun {
     listener_.case_finished(record);
   }
 
-  void show(const char* stage, std::int64_t step, std::int64_t steps, const std::string& phase) {
-    listener_.progress(stage, step, steps, phase);
+  void show(const char* stage, std::int64_t step, std::int64_t steps, const std::string& phase,
+            const std::string& part) {
+    listener_.progress(stage, step, steps, phase, part);
     const double now = shard::seconds_since_1970();
     if (now - shown_at_s_ < progress_period_s) return;
     shown_at_s_ = now;

@@ -1,4 +1,4 @@
-// Hears how far a case is, in the words of its stages.
+// Hears how far a case is, in the words of its stages. `part`: of setup or the verification; "" where none is told.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace assay::host::run {
 
-using StageProgress =
-    std::function<void(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase)>;
+using StageProgress = std::function<void(const char* stage, std::int64_t step, std::int64_t total_steps,
+                                         const std::string& phase, const std::string& part)>;
 
 }  // namespace assay::host::run

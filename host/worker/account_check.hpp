@@ -47,10 +47,12 @@ class AccountCheck {
   // measured steps were much faster than those before them, another object shows whether they did their work.
   void try_anew(const measure::LoopResult& measured) const;
 
+  bool keeps_account() const { return table_ != nullptr; }
+  bool any_rank(bool mine) const;
+
  private:
   assay_launch launch() const { return case_.services.launch(ASSAY_STAGE_VERIFY, 0, nullptr); }
   StepAccount account() const;
-  bool any_rank(bool mine) const;
   double slowest(double mine) const;
   void try_stages(const measure::LoopResult& measured) const;
   double seconds_of_step(std::uint64_t iteration, bool measured) const;

@@ -22,10 +22,13 @@ std::string to_event(const CaseAnswer& answer) {
 void add_teardown(record::CaseResult& result, CaseTeardown teardown) {
   for (std::string& note : teardown.notes) result.note(std::move(note));
   result.wall.case_s = teardown.case_s;
+  result.wall.destroy_s = teardown.destroy_s;
 }
 
 std::string to_event(const CaseTeardown& teardown) {
-  return record::json_text({{"event", "teardown"}, {"notes", teardown.notes}, {"case_s", teardown.case_s}});
+  Json event{{"event", "teardown"}, {"notes", teardown.notes}, {"case_s", teardown.case_s}};
+  if (teardown.destroy_s) event.emplace("destroy_s", *teardown.destroy_s);
+  return record::json_text(event);
 }
 
 std::string to_event(const FoundDevice& answer) {
@@ -52,7 +55,9 @@ std::optional<CaseAnswer> case_answer_from(std::string_view event_line) {
 std::optional<CaseTeardown> teardown_from(std::string_view event_line) {
   const Json event = parsed(event_line);
   if (!event.is_object() || event.value("event", "") != "teardown") return std::nullopt;
-  return CaseTeardown{event.value("notes", std::vector<std::string>{}), event.value("case_s", 0.0)};
+  CaseTeardown teardown{event.value("notes", std::vector<std::string>{}), event.value("case_s", 0.0)};
+  if (event.contains("destroy_s")) teardown.destroy_s = event.value("destroy_s", 0.0);
+  return teardown;
 }
 
 std::optional<FoundDevice> found_device_from(std::string_view event_line) {

@@ -19,7 +19,8 @@ struct CaseAnswer {
 // measured is with the host.
 struct CaseTeardown {
   std::vector<std::string> notes;
-  double case_s = 0;  // with the taking down
+  double case_s = 0;              // with the taking down
+  record::Number destroy_s = {};  // of it
 };
 void add_teardown(record::CaseResult& result, CaseTeardown teardown);
 

@@ -90,20 +90,23 @@ class CaseRun {
     is_well_ = true;
   }
 
-  // Takes down what there is, and says what is to be noted of that.
-  std::vector<std::string> end() {
+  // Takes down what there is, and says what is to be noted of that, and how long it took.
+  CaseTeardown end() {
     // A rank may verify for long while the others have nothing to verify: taking down a communicator is for all of them
     // together.
     if (is_well_) try {
         ranks_->meet("teardown");
       } catch (const wireup::WireupError&) {  // another rank has failed in its verification, and says so itself
       }
+    const auto begin = Clock::now();
     observer_.stage(Stage::destroy, 0);
     if (object_) workload_->destroy(object_);
     object_ = nullptr;
     observer_.stage(Stage::deinit, 0);
     if (initialized_ && library_->entry().deinit) library_->entry().deinit();
-    std::vector<std::string> notes;
+    CaseTeardown teardown;
+    teardown.destroy_s = seconds_since(begin);
+    std::vector<std::string>& notes = teardown.notes;
     if (services_) {
       notes = services_->warnings();
       notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(warnings_noted_));
@@ -112,11 +115,12 @@ class CaseRun {
     }
     observer_.stage(Stage::done, 0);
     if (is_well_) ranks_->leave();  // one that failed is a loss to whoever waits for it
-    return notes;
+    return teardown;
   }
 
   Stage stage() const { return stage_; }
   std::int64_t step() const { return step_; }
+  const std::string& part() const { return part_; }
   std::string open_phase() const {
     const std::int32_t phase = recorder_ ? recorder_->open_phase() : -1;
     return phase >= 0 ? schema_.phases[static_cast<std::size_t>(phase)] : "";
@@ -147,7 +151,7 @@ class CaseRun {
     recorder_ = std::make_unique<measure::Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
     enter(Stage::setup);
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
-    stage_times_.end();
+    end_stage();
     ranks_->meet("setup");
     services_->ledger().moment("after_setup");
     account_.emplace(accounted_case());
@@ -165,8 +169,9 @@ class CaseRun {
     if (takes_steps_after_finish()) trace_kernels(result.iterations);
     take_silent_steps(result);
     verify(result);
+    if (!account_->keeps_account()) services_->begin_part("new_objects");
     account_->try_anew(result);
-    stage_times_.end();
+    end_stage();
     if (work_.flops > 0 || work_.bytes > 0) measure_peak(result);
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
       throw CaseFailure{record::Status::failed,
@@ -247,10 +252,12 @@ class CaseRun {
   void measure_peak(const measure::LoopResult& measured) {
     const double step_ns = measure::summarize(measured.samples.step_ns).mean;
     const bool is_shared = result_.telemetry && result_.telemetry->foreign_processes.value_or(0) > 0;
+    services_->begin_part("peak");
     CheckedPeak checked = StageTimes::timed(result_.wall.peak_s, [&] {
       return checked_peak(*workload_, object_, *services_, static_cast<double>(work_.flops) / step_ns, is_shared);
     });
     if (!checked.mistake.empty()) wrong_result(checked.mistake);
+    services_->begin_part("");
     peak_ = std::move(checked.peak);
   }
 
@@ -337,24 +344,61 @@ class CaseRun {
   }
 
   void wrong_result(const std::string& reason) {
-    result_.verify = {record::Verification::wrong_result, reason};
+    result_.verify = {record::Verification::wrong_result, reason, mode_of_verification()};
     throw CaseFailure{record::Status::wrong_result, reason};
+  }
+
+  std::string mode_of_verification() const { return spec_.verification.mode == "full" ? "" : spec_.verification.mode; }
+
+  // Whether the workload's own verification may be left out, as [run] verify asks: on all ranks or on none. Without an
+  // account nothing would tie the figures to a right result.
+  bool account_is_enough() {
+    const VerificationAsked& asked = spec_.verification;
+    if (!asked.by_account || !account_->keeps_account()) return false;
+    if (!asked.first) return true;
+    // Of more algorithms than a record holds, those that it leaves out may differ.
+    const bool differs = result_.algorithms != asked.first->algorithms || result_.algorithms.size() == most_algorithms;
+    if (!account_->any_rank(differs)) return true;
+    result_.note(fmt::format("it was verified by itself: {} the algorithms of {} ([run] verify = \"first\")",
+                             result_.algorithms == asked.first->algorithms ? "it is not known to have run all of"
+                                                                           : "libraries have not chosen",
+                             record::text_of(asked.first->which)));
+    return false;
+  }
+
+  void verify_by_account(const std::string& accounted) {
+    const VerificationAsked& asked = spec_.verification;
+    const std::string in_part = account_->why_in_part();
+    const std::string rest = in_part.empty() ? "" : "; " + in_part;
+    if (!asked.first) {
+      result_.verify = {record::Verification::by_account,
+                        accounted + "nothing else was checked ([run] verify = \"sampled\")" + rest, asked.mode};
+      return;
+    }
+    const record::VerifiedCase& first = asked.first->which;
+    result_.verify = {record::Verification::as_case,
+                      fmt::format("{}computes what {} does, which is verified{}{}", accounted, record::text_of(first),
+                                  first.status == record::Verification::partial ? " in part" : "", rest),
+                      asked.mode, first};
   }
 
   void verify(const measure::LoopResult& measured) {
     if (!workload_->verify) {
-      result_.verify = {record::Verification::not_checked, "the workload has no verification"};
+      result_.verify = {record::Verification::not_checked, "the workload has no verification", mode_of_verification()};
       return;
     }
     enter(Stage::verify);
+    services_->begin_part("repeated_steps");
     const std::string accounted = StageTimes::timed(result_.wall.repeat_s, [&] { return account_->repeat(measured); });
+    services_->begin_part("");
+    if (account_is_enough()) return verify_by_account(accounted);
     const assay_launch launch = services_->launch(ASSAY_STAGE_VERIFY, 0, nullptr);
     const assay_status status = workload_->verify(object_, &launch);
     const std::optional<record::Verification> verdict = verification_after(status);
     if (!verdict) return check("verify", status);
     std::string text = services_->take_message();
     if (*verdict == record::Verification::wrong_result) wrong_result(text.empty() ? "verify gave no reason" : text);
-    result_.verify = {*verdict, accounted + text};
+    result_.verify = {*verdict, accounted + text, mode_of_verification()};
     if (const std::string in_part = account_->why_in_part(); *verdict == record::Verification::ok && !in_part.empty()) {
       result_.verify->status = record::Verification::partial;
       result_.verify->text += (result_.verify->text.empty() ? "" : "; ") + in_part;
@@ -375,9 +419,20 @@ class CaseRun {
     result_.drift = measure::drift(result.samples.step_ns).value_or(std::numeric_limits<double>::quiet_NaN());
   }
 
+  // The stage is over, and the next one has not begun.
+  void end_stage() {
+    const bool was_open = stage_times_.is_open();
+    stage_times_.end();
+    record::Named<double> parts = services_->take_part_times();
+    if (was_open && stage_ == Stage::setup) result_.wall.setup_parts_s = std::move(parts);
+    if (was_open && stage_ == Stage::verify) result_.wall.verify_parts_s = std::move(parts);
+    observer_.part("");
+  }
+
   // What is known however the case ended.
   void leave_traces() {
-    stage_times_.end();
+    part_ = services_->open_part();
+    end_stage();
     profiler_->write_memory_snapshot();  // of a case that failed before its end
     result_.metrics = case_metrics_of(services_->case_metrics(), schema_);
     for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
@@ -447,6 +502,7 @@ class CaseRun {
   Stage stage_ = Stage::load;
   StageTimes stage_times_{result_.wall};
   std::int64_t step_ = 0;  // of the stage
+  std::string part_;       // in which the case has ended
   std::shared_ptr<const plugin::PluginLibrary> library_;
   const assay_workload* workload_ = nullptr;
   plugin::WorkloadSchema schema_;
@@ -487,6 +543,7 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
     result.reason = outsider.empty() ? reason : outsider;
     result.stage = run->stage();
     result.phase = run->open_phase();
+    result.part = run->part();
     result.step = run->step();
     answer.of_another_rank = of_another_rank && outsider.empty();
   };
@@ -507,8 +564,7 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
   }
   result.wall.case_s = seconds_since(begin);
   give(answer);
-  CaseTeardown teardown;
-  teardown.notes = run->end();
+  CaseTeardown teardown = run->end();
   run.reset();
   teardown.case_s = seconds_since(begin);
   return teardown;

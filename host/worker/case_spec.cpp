@@ -81,6 +81,32 @@ experiment::Case values_from_json(const json& found) {
   return c;
 }
 
+json verification_to_json(const VerificationAsked& asked) {
+  json written{{"mode", asked.mode}, {"by_account", asked.by_account}};
+  if (!asked.first) return written;
+  const record::VerifiedCase& which = asked.first->which;
+  json& first =
+      written["first"] = {{"index", which.index}, {"hash", which.hash}, {"status", record::name_of(which.status)}};
+  if (which.repeat) first["repeat"] = *which.repeat;
+  json& algorithms = first["algorithms"] = json::array();
+  for (const auto& [made_for, algorithm] : asked.first->algorithms) algorithms.push_back({made_for, algorithm});
+  return written;
+}
+
+VerificationAsked verification_from_json(const json& found) {
+  VerificationAsked asked{found.at("mode").get<std::string>(), found.at("by_account").get<bool>()};
+  if (!found.contains("first")) return asked;
+  const json& written = found.at("first");
+  FirstCase& first = asked.first.emplace();
+  written.at("index").get_to(first.which.index);
+  written.at("hash").get_to(first.which.hash);
+  first.which.status = record::verification_of(written.at("status").get<std::string>()).value();
+  if (written.contains("repeat")) first.which.repeat = written.at("repeat").get<std::int64_t>();
+  for (const json& each : written.at("algorithms"))
+    first.algorithms.emplace_back(each.at(0).get<std::string>(), each.at(1).get<std::string>());
+  return asked;
+}
+
 json copies_to_json(const std::vector<CopiedFile>& copies) {
   json list = json::array();
   for (const CopiedFile& each : copies)
@@ -104,13 +130,21 @@ std::filesystem::path CaseSpec::file_of_run(const std::string& name) const {
 std::filesystem::path CaseSpec::log_file() const { return file_of_run("logs/" + file_stem() + ".log"); }
 
 json to_json(const CaseSpec& spec) {
-  return {{"values", values_to_json(spec.values)},   {"plugin_file", spec.plugin_file},
-          {"device_file", spec.device_file},         {"comm_folder", spec.comm_folder},
-          {"library_folders", spec.library_folders}, {"copies", copies_to_json(spec.copies)},
-          {"host_sha256", spec.host_sha256},         {"workload", spec.workload},
-          {"phase_names", spec.phase_names},         {"device_kind", spec.device_kind},
-          {"device_ordinal", spec.device_ordinal},   {"run_folder", spec.run_folder},
-          {"output_files", spec.output_files},       {"ranks", rank_to_json(spec.ranks)}};
+  return {{"values", values_to_json(spec.values)},
+          {"plugin_file", spec.plugin_file},
+          {"device_file", spec.device_file},
+          {"comm_folder", spec.comm_folder},
+          {"library_folders", spec.library_folders},
+          {"copies", copies_to_json(spec.copies)},
+          {"host_sha256", spec.host_sha256},
+          {"workload", spec.workload},
+          {"phase_names", spec.phase_names},
+          {"device_kind", spec.device_kind},
+          {"device_ordinal", spec.device_ordinal},
+          {"run_folder", spec.run_folder},
+          {"output_files", spec.output_files},
+          {"ranks", rank_to_json(spec.ranks)},
+          {"verification", verification_to_json(spec.verification)}};
 }
 
 CaseSpec case_spec_from_json(const json& found) {
@@ -131,6 +165,7 @@ CaseSpec case_spec_from_json(const json& found) {
   found.at("run_folder").get_to(spec.run_folder);
   found.at("output_files").get_to(spec.output_files);
   spec.ranks = rank_spec_from_json(found.at("ranks"));
+  spec.verification = verification_from_json(found.at("verification"));
   return spec;
 }
 

@@ -2,6 +2,7 @@
 // JSON, the same text on every road: to the host that starts the rank on another machine, and to the worker itself.
 #pragma once
 #include "experiment/experiment.hpp"
+#include "record/case_record.hpp"
 #include "wireup/endpoint.hpp"
 
 #include <chrono>
@@ -29,6 +30,21 @@ struct CopiedFile {
   std::string copy, original, sha256;
 };
 
+// The first of the cases of a run that compute the same, and the algorithms that it ran.
+struct FirstCase {
+  record::VerifiedCase which;
+  record::Named<std::string> algorithms;
+};
+
+// How much of the verification is asked for.
+struct VerificationAsked {
+  std::string mode = "full";  // of [run] verify
+  // The workload's own verification is left out where its steps are accounted for, and, of a case that refers to a
+  // first one, the same algorithms have run.
+  bool by_account = false;
+  std::optional<FirstCase> first = {};
+};
+
 struct CaseSpec {
   experiment::Case values;  // parameters (an output file by its absolute path) and settings; the axes stay behind
   std::string plugin_file, device_file;  // the copies that belong to the run
@@ -43,6 +59,7 @@ struct CaseSpec {
   std::string run_folder;                 // absolute
   std::vector<std::string> output_files;  // that the parameters name: absolute, and no other rank's or case's
   RankSpec ranks;
+  VerificationAsked verification;
 
   bool is_alone() const { return ranks.count == 1; }
   bool shares_processors() const { return ranks.sharer_count > 1 && values.run.bind == "none"; }

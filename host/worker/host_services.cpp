@@ -93,6 +93,7 @@ HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& obser
     if (std::strcmp(id, ASSAY_EXT_COMM) == 0) return from(h).ranks_.abi();
     if (std::strcmp(id, ASSAY_EXT_PROGRESS) == 0) return &from(h).progress_;
     if (std::strcmp(id, ASSAY_EXT_CAPTURE) == 0) return &from(h).capture_;
+    if (std::strcmp(id, ASSAY_EXT_PARTS) == 0) return &from(h).parts_table_;
     if (std::strcmp(id, ASSAY_EXT_NAMES) == 0) return from(h).names_.abi();
     if (std::strcmp(id, ASSAY_EXT_MEMORY_PLAN) == 0 && from(h).memory_history_) return &from(h).memory_plan_;
     return nullptr;
@@ -122,6 +123,8 @@ HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& obser
                  observer.stage(Stage::setup, total);
                  observer.step(done);
                }};
+  parts_table_ = {sizeof parts_table_, this,
+                  [](const assay_parts* p, assay_str name) noexcept { from(p).tell_part(view(name)); }};
   capture_.struct_size = sizeof capture_;
   capture_.impl = this;
   capture_.begin = [](const assay_capture* c) noexcept {
@@ -217,6 +220,24 @@ void HostServices::name_moment(std::string_view name) {
     ++moments_named_;
   }
   ledger_.moment(cut_to(std::string(name.substr(0, most_moment_name_bytes + 1)), most_moment_name_bytes));
+}
+
+void HostServices::begin_part(std::string_view name) {
+  parts_.begin(name);
+  observer_.part(parts_.open_name());
+}
+
+void HostServices::tell_part(std::string_view name) {
+  if (stage_ != ASSAY_STAGE_SETUP && stage_ != ASSAY_STAGE_VERIFY) return;
+  if (!name.empty() && !PartTimes::is_name(name)) {
+    const std::lock_guard lock(mutex_);
+    keep_warning(
+        fmt::format("a part of the workload is named with {} bytes that are no name of a part: expected at most {} of "
+                    "lower-case letters, digits and '_'",
+                    name.size(), PartTimes::most_name_bytes));
+    name = {};
+  }
+  begin_part(name);
 }
 
 // A workload may warn in each step: the first warnings tell enough, and the log has the others.

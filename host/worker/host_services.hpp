@@ -6,6 +6,7 @@
 #include "plugin/device_library.hpp"
 #include "profile/memory_snapshot.hpp"
 #include "worker/observer.hpp"
+#include "worker/part_times.hpp"
 #include "worker/rank_services.hpp"
 #include "worker/told_names.hpp"
 
@@ -55,6 +56,11 @@ class HostServices {
   // The history so far, and no more of it: what follows is not part of the steps that were measured.
   std::optional<profile::MemoryHistory> take_memory_history() { return std::exchange(memory_history_, std::nullopt); }
 
+  // What the host does itself is a part, too. "": none.
+  void begin_part(std::string_view name);
+  std::string open_part() const { return parts_.open_name(); }
+  record::Named<double> take_part_times() { return parts_.take(); }
+
   // While true, metrics that the workload reports are not kept.
   void ignore_metrics(bool ignore) { ignores_metrics_ = ignore; }
 
@@ -73,6 +79,7 @@ class HostServices {
   static HostServices& from(const assay_memory* memory) { return *static_cast<HostServices*>(memory->impl); }
   static HostServices& from(const assay_memory_plan* plan) { return *static_cast<HostServices*>(plan->impl); }
   static HostServices& from(const assay_progress* progress) { return *static_cast<HostServices*>(progress->impl); }
+  static HostServices& from(const assay_parts* parts) { return *static_cast<HostServices*>(parts->impl); }
   static HostServices& from(const assay_launch* launch) { return *static_cast<HostServices*>(launch->impl); }
   template <class F>
   assay_status record(F&& f) noexcept;
@@ -81,6 +88,7 @@ class HostServices {
   void plan_buffer(void* arena, profile::PlannedBuffer buffer);
   void set_message(assay_status status, std::string text);
   void name_moment(std::string_view name);
+  void tell_part(std::string_view name);
   void tables_have_grown();
   void keep_warning(std::string text);  // under the lock
   std::string held_by_kind() const;
@@ -97,6 +105,8 @@ class HostServices {
   assay_device_access device_access_{};
   assay_progress progress_{};
   assay_capture capture_{};
+  assay_parts parts_table_{};
+  PartTimes parts_;
   plugin::WorkloadSchema& schema_;
   ToldNames names_;
   mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]

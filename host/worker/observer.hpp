@@ -19,6 +19,7 @@ class CaseObserver {
   virtual void step(std::int64_t /*done*/) {}
   virtual void phase(std::int32_t /*index, -1: none*/) {}
   virtual void phase_named(std::int32_t /*index*/, std::string_view /*that is in no table of the plugin*/) {}
+  virtual void part(std::string_view /*of setup or the verification; "": none*/) {}
   virtual void begin_wait() {}  // for another rank, or for the device; calls nest, and come from any thread
   virtual void end_wait() {}
   virtual void memory(const measure::MemoryAmounts& /*current*/, const measure::MemoryAmounts& /*peak*/) {}

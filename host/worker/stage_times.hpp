@@ -22,6 +22,7 @@ class StageTimes {
     if (record::Number* const time = is_open_ ? time_of(stage_) : nullptr) *time = since(begin_);
     is_open_ = false;
   }
+  bool is_open() const { return is_open_; }
   // A part of a stage, as `what` does it.
   template <class F>
   static auto timed(record::Number& time, F&& what) {

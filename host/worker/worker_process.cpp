@@ -21,6 +21,7 @@ class BoardObserver final : public CaseObserver {
   void step(std::int64_t done) override { board_.set_step(static_cast<std::uint64_t>(done)); }
   void phase(std::int32_t index) override { board_.set_phase(index); }
   void phase_named(std::int32_t index, std::string_view name) override { board_.set_phase_name(index, name); }
+  void part(std::string_view name) override { board_.set_part(name); }
   void begin_wait() override { board_.begin_wait(); }
   void end_wait() override { board_.end_wait(); }
   void memory(const measure::MemoryAmounts& current, const measure::MemoryAmounts& peak) override {

@@ -142,11 +142,13 @@ std::string Workload::verify(const Launch& launch) {
                     std::to_string(found.first->index) + ": got " + number(found.first->got) + ", expected " +
                     number(found.first->expected);
   };
+  assay::begin_part(host_, "timed_step");
   communicator_->synchronize();
   add(check_timed(exact), "after the last timed step");
   if (!settings_.in_place) Pieces(*backend_).spoil(timed_.receive);
   check_count(launch);
   add(check_timed(exact), "after the timed step once more");
+  assay::begin_part(host_, "other_data");
   const bool two_buffers = !assay::comm::may_be_in_place(settings_.collective);
   if (!two_buffers) add(run_and_check(true, exact, 1 * shift_of_data), "in place");
   if (!one_buffer) add(run_and_check(false, exact, 2 * shift_of_data), "out of place");

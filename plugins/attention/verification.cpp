@@ -186,7 +186,9 @@ std::string Workload::verify(const Launch& launch) {
   const double few = forgiven_of(p.dtype, p.head_dim, p.seq);
   const double many = forgiven_of(p.dtype, p.head_dim, static_cast<std::int64_t>(queries.size()));
 
+  assay::begin_part(host_, "timed_step");
   repeat_into_spoiled_results(launch);
+  assay::begin_part(host_, "float64_model");
   std::vector<SampledHead> heads;
   Errors errors;
   for (const std::int64_t index : indices) {
@@ -197,9 +199,11 @@ std::string Workload::verify(const Launch& launch) {
     errors.add(errors.dq, worst_error(rows_of(operands_.dq, index, queries), expected.dq, few));
     errors.add(errors.value_sums, error_of_value_sums(heads.back()));
   }
+  assay::begin_part(host_, "projections");
   const std::vector<Layer::ProductError> projections = errors_of_projections();
   for (const Layer::ProductError& e : projections) errors.add(errors.projections, e.error);
   if (has_backward()) {
+    assay::begin_part(host_, "sums");
     keep_gradient_of(heads, queries);
     spoil({&operands_.dq, &operands_.dk, &operands_.dv});
     repeat_step(launch);

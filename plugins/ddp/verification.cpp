@@ -24,14 +24,18 @@ assay::Verified Workload::check_gradients(const Launch& launch) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  assay::begin_part(host_, "data");
   asked_.check(trainer_.config());
   const std::string finite = assay::verification::check_finite(trainer_, trainer_.model());
   const std::string parts = assay::verification::check_parts(host_, "ddp.parts", trainer_);
   assay::verification::check_broadcast(host_, "ddp.broadcast", trainer_, steps_.communicator());
+  assay::begin_part(host_, "averages");
   const assay::Verified average = check_gradients(launch);
+  assay::begin_part(host_, "optimizer");
   trainer_.start();
   const std::string updates =
       assay::verification::check_updates_of_rank(trainer_, steps_, [&] { enqueue_step(launch); });
+  assay::begin_part(host_, "same_weights");
   const std::string weights =
       assay::verification::check_same_weights(host_, "ddp.weights", assay::verification::hash_of_weights(trainer_));
   const assay::Verified own = assay::verification::check_own_model(host_, trainer_);

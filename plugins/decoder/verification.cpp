@@ -85,6 +85,7 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
   const bool updates = settings_.pass == Pass::train_step;
   std::string updated;
   if (model().backward) {
+    if (updates) assay::begin_part(host_, "optimizer");
     if (updates) text += assay::verification::check_skipped_step(trainer_, [&] { enqueue_timed(launch); });
     loss_scale = assay::verification::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
     assay::verification::spoil_compute_copy(trainer_.backend(), trainer_.parameters());
@@ -105,6 +106,7 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
       trainer_.start(loss_scale);
       optimizer.set_visible_rate();
     }
+    assay::begin_part(host_, "timed_step");
     assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
     enqueue_timed(launch);
     out = assay::verification::outcome_of_gradients(trainer_.backend(), trainer_.parameters(),
@@ -112,6 +114,7 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
     keep(compared(trainer_.model(), trainer_.parameters().all().size()));
   } else {
     trainer_.start();
+    assay::begin_part(host_, "timed_step");
     assay::verification::spoil(trainer_.backend(), trainer_.model().logits());
     enqueue_timed(launch);
     trainer_.backend().synchronize();
@@ -142,16 +145,20 @@ std::string Workload::check_start(double loss) const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  assay::begin_part(host_, "data");
   asked_.check(trainer_.config());
   std::string text = model().backward ? assay::verification::check_finite(trainer_, trainer_.model()) : "";
   text += assay::verification::check_data(trainer_);
   double loss_scale = assay::verification::verification_loss_scale;
   const Outcome timed = timed_outcome(launch, text, loss_scale);
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
+  assay::begin_part(host_, "operations");
   text += check_operations(audited, timed, loss_scale);
   const bool operations_in_part = !audited.looked_at_all();
+  assay::begin_part(host_, "float64_model");
   const assay::Verified exact = assay::verification::check_against_float64(host_, trainer_, loss_scale);
   text += exact.text;
+  assay::begin_part(host_, "other_path");
   const std::string what = assay::verification::against_the_other_path(model().fused);
   std::optional<DecoderModel> other;
   const auto make_other = [&](const DecoderConfig& config) {

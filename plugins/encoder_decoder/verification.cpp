@@ -214,6 +214,7 @@ assay::Verified Workload::check_ranks(const Launch& launch) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  assay::begin_part(host_, "data");
   std::string text = assay::verification::check_finite(trainer_, trainer_.model());
   text += check_batches(launch);
   // fp16: a loss scale at which no step is skipped, and which some parameter has not where its gradient is wrong.
@@ -225,15 +226,20 @@ assay::Verified Workload::verify(const Launch& launch) {
   loss_scale_ = steps_.communicate() ? assay::verification::find_finite_gradients_of_ranks(
                                            host_, "encoder_decoder.loss_scale", trainer_, enqueue_gradients)
                                      : assay::verification::find_finite_gradients(trainer_, enqueue_gradients);
+  assay::begin_part(host_, "averages");
   const assay::Verified ranks = check_ranks(launch);
   text += ranks.text;
+  assay::begin_part(host_, "optimizer");
   text += check_optimizer(launch);
+  assay::begin_part(host_, "operations");
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
   text += check_operations(launch, audited);
   const bool operations_in_part = !audited.looked_at_all();
+  assay::begin_part(host_, "float64_model");
   const assay::Verified against_float64 =
       assay::verification::check_encoder_decoder_against_float64(host_, trainer_, loss_scale_);
   text += against_float64.text;
+  assay::begin_part(host_, "other_path");
   EncoderDecoderModel timed(without_dropout(model()), trainer_.parameters(), trainer_.ids());
   trainer_.lend_memory(timed);
   const assay::verification::PathTolerance tolerance = assay::verification::path_tolerance(

@@ -178,8 +178,11 @@ SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp
 std::string SpeedAccuracy::verify(const Launch& launch) {
   const assay::workload::PrecisionPolicy policy = model().precision;
   std::string text = assay::verification::check_finite(*trainer_, trainer_->model());
+  assay::begin_part(host_, "optimizer");
   text += assay::verification::check_updates(trainer_.value(), [&] { enqueue_timed(launch); });
+  assay::begin_part(host_, "operations");
   text += check_operations(launch);
+  assay::begin_part(host_, "loss");
   const Accuracy own = accuracy_of(*trainer_);
   Accuracy fp32;
   if (!is_fp32_) {
@@ -206,6 +209,7 @@ std::string SpeedAccuracy::verify(const Launch& launch) {
           number(fp32_loss, "%.6g");
   if (is_fp32_ && !has_exact_reference()) return text + "; fp32 is itself the reference of the gradients";
 
+  assay::begin_part(host_, "float64_model");
   const Gradients exact = has_exact_reference() ? exact_gradients(*trainer_) : fp32.gradients;
   GradientError error;
   for (std::size_t id = 0; id < exact.size(); ++id) error.add(own.gradients[id], exact[id], own.scale);

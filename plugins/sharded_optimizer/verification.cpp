@@ -56,16 +56,20 @@ std::uint64_t Workload::hash_of_read_weights() const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  assay::begin_part(host_, "data");
   asked_.check(trainer_.config());
   assay::verification::check_finite_loss(trainer_);
   const std::string parts = assay::verification::check_parts(host_, "sharded_optimizer.parts", trainer_);
   assay::verification::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, communicator());
+  assay::begin_part(host_, "averages");
   const assay::Verified average = check_gradients(launch);
+  assay::begin_part(host_, "optimizer");
   trainer_.start();
   // The values are looked at when everything is gathered: a part that comes from another rank, or is not gathered, is
   // not its owner's any more, or differs between ranks.
   const std::string updates =
       assay::verification::check_updates_of_rank(trainer_, steps_, [&] { enqueue_step(launch); });
+  assay::begin_part(host_, "same_weights");
   const std::string weights =
       assay::verification::check_same_weights(host_, "sharded_optimizer.weights", hash_of_read_weights());
   const assay::Verified own = assay::verification::check_own_model(host_, trainer_);

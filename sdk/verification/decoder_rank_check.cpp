@@ -182,8 +182,10 @@ Verified check_own_model(const Host& host, models::DecoderTrainer& trainer) {
 
 Verified check_own_model(const Host& host, models::DecoderTrainer& trainer, const SharedWork& shared) {
   const bool has_own_batch = trainer.config().data_ranks > 1 || shared.rank == 0;
+  begin_part(host, "other_path");
   const Verified own = has_own_batch ? check_own_gradients(trainer) : Verified("");
   try {
+    begin_part(host, "float64_model");
     const Verified exact = check_against_float64(host, trainer, verification_loss_scale, shared);
     return {exact.text + own.text, own.in_part || exact.in_part};
   } catch (const Error& e) {

@@ -47,6 +47,7 @@ void WholeModelCheck::spread_norms() {
 }
 
 std::string WholeModelCheck::check_updates() {
+  begin_part(host_, "optimizer");
   mine_.start();
   return "each rank's part: " +
          check_updates_of_rank(mine_, steps_, step_, verified_steps, [&](int index) { after_step(index); });
@@ -68,9 +69,11 @@ void WholeModelCheck::take_unseen_labels() {
 void WholeModelCheck::take_timed_step() const { steps_.repeat_and_wait(mine_, step_); }
 
 Verified WholeModelCheck::verify(const Launch& launch, const std::function<void()>& step) {
+  begin_part(host_, "data");
   step_ = step;
   const std::string finite = check_finite(mine_, mine_.model());
   const std::string parts = check_parts(host_, name_ + ".parts", mine_);
+  begin_part(host_, "whole_model");
   const bool is_there = make_on_all_ranks(host_, name_ + ".whole", [&] {
     whole_.emplace(host_, config_);
     whole_->setup(launch);
@@ -83,11 +86,14 @@ Verified WholeModelCheck::verify(const Launch& launch, const std::function<void(
   }
   check_start();
   spread_norms();
+  begin_part(host_, "averages");
   const Verified first = check_gradients("at the start");
   const std::string updates = check_updates();
   const std::string after = "after " + std::to_string(verified_steps) + " steps";
+  begin_part(host_, "same_weights");
   const std::string weights = take_weights(after);
   take_unseen_labels();
+  begin_part(host_, "averages");
   const Verified later = check_gradients(after);
   const Verified own = check_own_model(host_, *whole_);
   return {finite + parts + first.text + updates + weights + later.text + own.text,

@@ -36,6 +36,8 @@ RECORD = [
     Rule("device/uuid", "the name of the machine's GPU", may_be_absent=True),
     Rule("started", TIME),
     Rule("wall_s/*", TIME),
+    Rule("wall_s/setup_parts/*", TIME),
+    Rule("wall_s/verify_parts/*", TIME),
     Rule("rates/*", TIME),
     Rule("sampling/settling_steps", TIME),
     Rule("sampling/instrument_us", TIME),
@@ -127,7 +129,7 @@ COLUMNS = [
     Rule("data_mb_per_s", TIME, may_be_absent=True),
     Rule(r"communication_ms|exposed_ms|overlap_share", TIME),
     Rule(r"data_wait_ms\.(mean|std|min|max|last)", TIME),
-    Rule(r"wall_s\.[a-z]+", TIME),
+    Rule(r"wall_s\.[a-z]+(\.[a-z0-9_]+)?", TIME),
     Rule(r"sampling\.(settling_steps|instrument_us)", TIME),
     Rule("drift|spread", TIME),
     Rule(r"straggler\.(rank|share)", TIME),
@@ -156,6 +158,7 @@ IN_TEXTS = [
     (r"\[127\.0\.0\.1\]:\d+", "[127.0.0.1]:<port>", "the system chooses the port"),
     (r"pair\.cc:\d+\] [^\[)]*", "pair.cc:<line>] <why>", "where Gloo notices first that its peer is gone"),
     (r"\(GNU [\d.]+ [A-Z]\w+\)", "(<compiler>)", IDENTITY),
+    (r"time: [\d.:]+( s)? in \d+ cases?: .*", "time: <times>", TIME),
     (r"a window of [\d.e-]+ s", "a window of <n> s", TIME),
 ]
 

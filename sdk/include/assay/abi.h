@@ -286,6 +286,20 @@ typedef struct assay_progress {
 } assay_progress;
 #define ASSAY_EXT_PROGRESS "assay.progress/1"
 
+/* ---- extension "assay.parts/1": what a call that takes long is at --------------------------------------------------
+ * Since 1.5. */
+
+typedef struct assay_parts {
+  size_t struct_size;
+  void* impl;
+  /* [measure-thread] In setup and verify: what follows is this part of the call, "optimizer", until another one begins
+   * or the call returns; an empty name ends it alone. The host times each by its name, however often it begins, shows
+   * it to whoever watches the case, and names it where the process ends in it. Lower case, digits and '_', at most 55
+   * bytes; the first 64 names of a call count. A part of which nothing was to be done need not begin. */
+  void (*begin)(const struct assay_parts*, assay_str name) ASSAY_NOEXCEPT;
+} assay_parts;
+#define ASSAY_EXT_PARTS "assay.parts/1"
+
 /* ---- extension "assay.capture/1": the phases of a captured step ---------------------------------------------------
  */
 

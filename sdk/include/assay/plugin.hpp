@@ -33,7 +33,7 @@
 #include <assay/plugin/error.hpp>     // Error
 #include <assay/plugin/launch.hpp>    // Launch, LaunchOf
 #include <assay/plugin/results.hpp>   // Work, Peak, Account, Verified
-#include <assay/plugin/services.hpp>  // DeviceMemory, report_progress(), CaptureMarks, ...
+#include <assay/plugin/services.hpp>  // DeviceMemory, report_progress(), begin_part(), CaptureMarks, ...
 #include <assay/plugin/tables.hpp>    // Param, Phase, Metric, Preset, table()
 
 // The standard headers that sources of plugins have always had through this one.

@@ -15,6 +15,7 @@ LAID_OUT(assay_device_access);
 LAID_OUT(assay_capture);
 LAID_OUT(assay_memory_plan);
 LAID_OUT(assay_progress);
+LAID_OUT(assay_parts);
 LAID_OUT(assay_peak);
 LAID_OUT(assay_peak_probe);
 LAID_OUT(assay_silence);

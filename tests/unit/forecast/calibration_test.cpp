@@ -74,6 +74,15 @@ Walk walk_of(double least_s) {
   return walk;
 }
 
+TEST(Calibration, WhatIsBesideTheStepsIsThatOfTheNearestSizes) {
+  const std::vector<double> sizes{1, 1.1, 8, 10}, values{2, 4, 30, 50};
+  EXPECT_EQ(median_of_nearest(sizes, values, 1), 3);
+  EXPECT_EQ(median_of_nearest(sizes, values, 0.01), 3);
+  EXPECT_EQ(median_of_nearest(sizes, values, 9), 40);
+  EXPECT_EQ(median_of_nearest(sizes, values, 1000), 40);
+  EXPECT_EQ(median_of_nearest({5}, {7}, 1), 7);
+}
+
 TEST(Calibration, StandsOnCasesOfTheSameChoicesAndOtherSizes) {
   const plugin::WorkloadSchema schema = schema_of_sizes();
   std::vector<record::CaseRecord> records{record_of("eager", "small", 10), record_of("eager", "large", 20),

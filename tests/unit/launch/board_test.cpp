@@ -54,6 +54,21 @@ TEST(Board, EnteringAStageForgetsStepAndPhaseOfTheOneBefore) {
   EXPECT_EQ(board.read().phase, -1);
 }
 
+TEST(Board, APartBeginsItsStepsAnewAndEndsWithItsStage) {
+  ProgressBoard board = ProgressBoard::create();
+  board.enter(Stage::verify);
+  board.set_step(11);
+  const std::uint64_t before = board.read().heartbeat;
+  board.set_part("operations");
+  EXPECT_EQ(board.read().part, "operations");
+  EXPECT_EQ(board.read().step, 0u);
+  EXPECT_GT(board.read().heartbeat, before);
+  board.set_part(std::string(100, 'a'));
+  EXPECT_EQ(board.read().part, std::string(56, 'a'));
+  board.enter(Stage::destroy);
+  EXPECT_EQ(board.read().part, "");
+}
+
 TEST(Board, EverySignOfLifeMovesTheHeartbeat) {
   ProgressBoard board = ProgressBoard::create();
   std::uint64_t before = board.read().heartbeat;

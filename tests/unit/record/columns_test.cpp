@@ -228,7 +228,7 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
   record["host"] = "n0";
   record["environment"] = "00aa";
   record["repeat"] = 1;
-  for (const char* part : {"load", "create", "warmup", "finish", "verify", "repeat", "peak"})
+  for (const char* part : {"load", "create", "warmup", "finish", "verify", "repeat", "peak", "destroy"})
     record["wall_s"][part] = 0.25;
   record::WorkloadNames workload;
   workload.params = {"batch_size"};

@@ -183,6 +183,15 @@ TEST(MergeRanks, WhereRanksHoldOtherMemoryThereIsNoDifference) {
   EXPECT_TRUE(cell_of(merge_ranks(ranks, 0.95), "memory.late.since.early.mib").empty());
 }
 
+TEST(MergeRanks, PartsAreThoseOfTheRankWhoseStageTookLongest) {
+  auto ranks = three_ranks();
+  ranks[0].part["wall_s"] = {{"verify", 3.0}, {"verify_parts", {{"data", 2.0}, {"averages", 1.0}}}};
+  ranks[1].part["wall_s"] = {{"verify", 4.0}, {"verify_parts", {{"data", 0.5}, {"optimizer", 3.5}}}};
+  ranks[2].part["wall_s"] = {{"verify", 1.0}, {"verify_parts", {{"data", 1.0}}}};
+  const Json merged = merge_ranks(ranks, 0.95);
+  EXPECT_EQ(merged["wall_s"], Json({{"verify", 4.0}, {"verify_parts", {{"data", 0.5}, {"optimizer", 3.5}}}}));
+}
+
 TEST(MergeRanks, TimesAndContentionAreTheLargest) {
   auto ranks = three_ranks();
   ranks[1].part["wall_s"] = {{"setup", 0.75}, {"case", 1.0}};

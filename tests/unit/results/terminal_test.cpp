@@ -147,6 +147,26 @@ TEST_F(ProgressTest, EtaOfCasesThatGrowIsALeastOne) {
   EXPECT_EQ(last(), "\r\x1b[Kcase 4/5 | setup | ETA over 0:22");
 }
 
+TEST_F(ProgressTest, WhatIsLeftOfACaseHasTheVerificationsOfThoseBefore) {
+  Progress progress = make(ProgressMode::terminal);
+  progress.case_started(0, 2, "");
+  now_ += 10s;
+  progress.update("verify", 0, 0, "", 0s, "operations");
+  EXPECT_EQ(last(), "\r\x1b[Kcase 1/2 | verify (operations)");
+  now_ += 30s;
+  progress.case_finished("ok", "ok");
+  progress.case_started(1, 2, "");
+  now_ += 20s;
+  progress.update("measure", 5, 10, "", 20s);
+  EXPECT_EQ(last(), "\r\x1b[Kcase 2/2 | measure 5/10 | 4.00 s/step | ETA 0:50");
+  now_ += 20s;
+  progress.update("verify", 0, 0, "", 0s, "data");
+  EXPECT_EQ(last(), "\r\x1b[Kcase 2/2 | verify (data) | ETA 0:30");
+  now_ += 10s;
+  progress.update("verify", 0, 0, "", 0s, "operations");
+  EXPECT_EQ(last(), "\r\x1b[Kcase 2/2 | verify (operations) | ETA 0:20");
+}
+
 TEST_F(ProgressTest, AFinishedCaseIsOneLineOfTheTerminal) {
   width_ = 80;
   const std::string name = "size=medium pass=train_step precision=bf16 execution=graph batch_size=16 context=2048";

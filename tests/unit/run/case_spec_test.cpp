@@ -49,6 +49,21 @@ TEST(CaseSpecText, EverySettingArrives) {
   EXPECT_EQ(arrived.measure.confidence(), 0.9);
 }
 
+TEST(CaseSpecText, WhatIsToBeVerifiedArrives) {
+  worker::CaseSpec spec;
+  EXPECT_EQ(travelled(spec).verification.mode, "full");
+  EXPECT_FALSE(travelled(spec).verification.first.has_value());
+  spec.verification = {"first", true,
+                       worker::FirstCase{{3, 2, "9f2c", record::Verification::partial}, {{"b", "x"}, {"a", "y"}}}};
+  const worker::VerificationAsked arrived = travelled(spec).verification;
+  EXPECT_EQ(arrived.mode, "first");
+  EXPECT_TRUE(arrived.by_account);
+  ASSERT_TRUE(arrived.first.has_value());
+  EXPECT_EQ(record::text_of(arrived.first->which), "case 4, repeat 2 (9f2c)");
+  EXPECT_EQ(arrived.first->which.status, record::Verification::partial);
+  EXPECT_EQ(arrived.first->algorithms, spec.verification.first->algorithms);
+}
+
 TEST(CaseSpecText, AFixedNumberOfStepsArrives) {
   worker::CaseSpec spec;
   spec.values.measure.steps = 21;

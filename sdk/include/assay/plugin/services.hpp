@@ -57,6 +57,12 @@ inline void report_progress(const Host& host, std::int64_t done, std::int64_t to
   if (const auto* p = host.extension<assay_progress>(ASSAY_EXT_PROGRESS)) p->report(p, done, total);
 }
 
+// Says what follows in setup() or verify(): this part, "optimizer", until the next one begins or the call returns. The
+// record has the time of each.
+inline void begin_part(const Host& host, std::string_view name) noexcept {
+  if (const auto* p = host.extension<assay_parts>(ASSAY_EXT_PARTS)) p->begin(p, to_abi(name));
+}
+
 // While it lives, phase marks belong to the step that is being captured.
 class [[nodiscard]] CaptureMarks {
  public:
