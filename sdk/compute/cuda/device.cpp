@@ -20,6 +20,7 @@
 #include "cuda_backend.hpp"
 #include "cuda_handles.hpp"
 #include "device_uuid.hpp"
+#include "graph_events.hpp"
 #include "memory_account.hpp"
 #include "profiling.hpp"
 #include "telemetry.hpp"
@@ -146,6 +147,7 @@ assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
                                                       ordinal, devices - 1, devices, devices == 1 ? "is" : "are"));
     check(cudaSetDevice(ordinal), "open the device");
     assay::compute::forget_algorithms();
+    assay::cuda::let_graphs_record_events(true);
     *out = new assay_device{ordinal, {}, nullptr, 0};
   });
 }
@@ -191,7 +193,10 @@ assay_status stream_synchronize(assay_device*, void* stream) noexcept {
 assay_status event_create(assay_device*, assay_event** out) noexcept {
   return guard([&] { *out = new assay_event{assay::cuda::make_event(cudaEventDefault), false}; });
 }
-void event_destroy(assay_device*, assay_event* event) noexcept { delete event; }
+void event_destroy(assay_device*, assay_event* event) noexcept {
+  if (event) assay::cuda::forget_captured_event(event->handle.get());
+  delete event;
+}
 assay_status event_record(assay_device*, assay_event* event, void* stream) noexcept {
   return guard([&] {
     const auto s = static_cast<cudaStream_t>(stream);
@@ -200,6 +205,7 @@ assay_status event_record(assay_device*, assay_event* event, void* stream) noexc
     // External: a node that records the event at every replay, instead of a mere edge of the graph.
     const unsigned flags = capturing == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
     check(cudaEventRecordWithFlags(event->handle.get(), s, flags), "record an event");
+    if (capturing != cudaStreamCaptureStatusNone) assay::cuda::add_captured_event(event->handle.get());
     event->recorded = true;
   });
 }
@@ -275,6 +281,7 @@ const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
   if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   if (const void* account = assay::cuda::memory_account_extension(id)) return account;
+  if (const void* events = assay::cuda::graph_events_extension(id, guard_call)) return events;
   if (const void* telemetry = assay::cuda::telemetry_extension(id, guard_call)) return telemetry;
   return assay::cuda::profiling_extension(id, guard_call);
 }
