@@ -146,6 +146,18 @@ std::vector<std::string> verification_notes(const SideCase& a, const SideCase& b
   return notes;
 }
 
+// Measured steps without the events that time phases, beside measured steps that may have them.
+std::vector<std::string> phase_notes(const SideCase& a, const SideCase& b, const Side& side_a, const Side& side_b) {
+  const auto has_pass = [](const SideCase& c) {
+    return std::any_of(c.records.begin(), c.records.end(),
+                       [](const record::CaseRecord* record) { return record->result.phase_pass.has_value(); });
+  };
+  if (has_pass(a) == has_pass(b)) return {};
+  const auto& [apart, other] = has_pass(a) ? std::pair(&side_a, &side_b) : std::pair(&side_b, &side_a);
+  return {fmt::format("phases come from steps of their own in {}, and from the measured ones in {}", apart->label,
+                      other->label)};
+}
+
 // Results are often published with five or six digits, and rounded there.
 constexpr double threshold_of_results = 1e-5;
 
@@ -249,6 +261,7 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
     withhold(entry, why);
   for (std::string& note : verification_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   for (std::string& note : clock_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
+  for (std::string& note : phase_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   return entry;
 }
 

@@ -66,6 +66,7 @@ class Loop {
       const double step_ns = warm_up_step(false);
       if (--left <= most_settling_steps) settling = settling_steps(left, slowest(step_ns));
     }
+    if (settling > 0 && hooks_.choose_events) hooks_.choose_events(shortest_on_device_ns());
     prepare_window();
     while (result_.settling_steps < settling || are_times_falling()) settle();
   }
@@ -77,6 +78,13 @@ class Loop {
     if (left > most) return 0;
     const bool has_enough = plan_.warmup > fewest_settling_steps;
     return has_enough ? left : std::max(left, std::min(fewest_settling_steps, most));
+  }
+
+  // Of the warm-up's steps so far. The first of them has less on the device's timeline than on the host's clock of what
+  // happens once.
+  double shortest_on_device_ns() const {
+    const std::vector<double>& ns = recorder_.step_device_ns();
+    return *std::min_element(ns.begin(), ns.end());
   }
 
   void settle() {

@@ -34,6 +34,9 @@ struct LoopHooks {
   // Between steps, outside every timed window: progress and heartbeats. `total` 0: not known; the warm-up may go beyond
   // it by the steps that are added to settle.
   std::function<void(bool warmup, std::int64_t done, std::int64_t total)> after_step;
+  // Once, before steps that settle, and so not where there are none; or empty. What a step takes on the device's
+  // timeline is known by then, of this rank, from the warm-up. What is chosen now holds for the steps that settle, too.
+  std::function<void(double step_ns)> choose_events;
   // Once, before the window and before the steps that settle: whatever takes long.
   std::function<void()> prepare_window;
   // Once, right before the first measured step: whatever takes next to no time.

@@ -1,6 +1,7 @@
 #include "measure/recorder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::host::measure {
 namespace {
@@ -77,7 +78,7 @@ void Recorder::end_capture() {
 void Recorder::replayed() {
   if (!in_step_) return;
   if (captured_.empty()) return blame("a replay of a captured step, but nothing was captured");
-  steps_.back().replayed = steps_.back().steps == 1;
+  steps_.back().replayed = steps_.back().steps == 1 && !leaves_out_captured_;
 }
 
 void Recorder::begin_step(std::int64_t steps) {
@@ -212,7 +213,10 @@ Samples Recorder::take() {
   for (std::size_t i = step_ns_.size(); i < samples_.step_device_ns.size(); ++i)
     samples_.step_ns.push_back(samples_.step_device_ns[i]);
   samples_.metrics = metrics_;
-  return std::move(samples_);
+  Samples taken = std::exchange(samples_, {});
+  samples_.phases.resize(phase_count_);
+  discard();
+  return taken;
 }
 
 }  // namespace assay::host::measure

@@ -62,6 +62,11 @@ class Recorder {
   void end_capture();
   void replayed();
   bool captured_unread() const { return captured_unread_; }
+  // Events of the captured step: two for each of its phases.
+  std::int64_t captured_events() const { return 2 * static_cast<std::int64_t>(captured_.size()); }
+  // While true, replays do not record them, so that a replayed step has no captured phases.
+  void leave_out_captured(bool leave_out) { leaves_out_captured_ = leave_out; }
+  bool leaves_out_captured() const { return leaves_out_captured_; }
 
   // The phases of the step that ended last, while it is not flushed and the device is idle.
   std::vector<PhaseSpan> last_phases();
@@ -78,6 +83,7 @@ class Recorder {
   std::int32_t open_phase() const {
     return stack_.empty() ? -1 : static_cast<std::int32_t>(marks_[stack_.back()].phase);
   }
+  // What was recorded. From here on the recorder is as new, but for the captured step, which it keeps.
   Samples take();
 
  private:
@@ -108,7 +114,7 @@ class Recorder {
   std::uint32_t marks_used_ = 0, marks_reserved_ = 0;
   std::uint32_t captured_marks_ = 0;  // the first ones of the timeline belong to the captured step
   std::vector<Mark> captured_;
-  bool capturing_ = false, captured_unread_ = false, read_each_step_ = true;
+  bool capturing_ = false, captured_unread_ = false, read_each_step_ = true, leaves_out_captured_ = false;
   std::vector<Mark> marks_;           // closed and open phases of the steps not yet flushed, or of the capture
   std::vector<Mark> around_capture_;  // those of the step in which something is captured
   std::vector<std::size_t> stack_;    // open phases, as places in marks_; the innermost last

@@ -114,6 +114,15 @@ struct SilentPass {
   Number communication_tax;  // the measured steps' mean over this, less 1
 };
 
+// Steps after the measured ones that have told the phases, where the events that time phases would have taken too much
+// of the measured steps (worker/phase_pass.hpp).
+struct PhasePass {
+  std::int64_t steps = 0;
+  Number step_mean_ms;  // of these steps; of several ranks, the slowest one's
+  std::optional<std::int64_t> events;
+  Number event_us;  // what the device's backend states that each adds to a step
+};
+
 // What the step is set against (record/efficiency.hpp).
 struct Efficiency {
   std::optional<Peak> stated, measured;  // by the table of devices, by trial
@@ -359,6 +368,7 @@ struct CaseResult {
   std::optional<Rates> rates;
   std::optional<Efficiency> efficiency;
   std::optional<SilentPass> silent;
+  std::optional<PhasePass> phase_pass;
   Number drift;
   std::optional<std::int64_t> step;  // of the stage, where a case that is not ok ended
   std::vector<std::string> log_tail;

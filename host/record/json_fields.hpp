@@ -111,6 +111,16 @@ struct Fields<SilentPass> {
 };
 
 template <>
+struct Fields<PhasePass> {
+  static void visit(auto&& field, auto& p) {
+    field("steps", p.steps);
+    field("step_mean_ms", p.step_mean_ms);
+    field("events", p.events);
+    field("event_us", p.event_us);
+  }
+};
+
+template <>
 struct Fields<Efficiency> {
   static void visit(auto&& field, auto& e) {
     field("stated", e.stated);
@@ -398,6 +408,7 @@ void visit_findings(auto&& field, auto& r) {
   field("rates", r.rates);
   field("efficiency", r.efficiency);
   field("silent", r.silent);
+  field("phase_pass", r.phase_pass);
   field("drift", r.drift);
   field("metrics", r.metrics);
   field("step", r.step);

@@ -94,7 +94,9 @@ class OkRanks {
     const Series<Phase> step = phase_series("step");
     const std::vector<double> step_ms = slowest(step);
     const double step_mean_ms = mean_of(step_ms);
-    result.phases = phases(step, step_ms, step_mean_ms);
+    result.phase_pass = phase_pass();
+    result.phases = phases(step, step_ms, step_mean_ms,
+                           result.phase_pass ? number_of(result.phase_pass->step_mean_ms) : step_mean_ms);
     result.step_metrics = step_metrics();
     for (const RankPart* rank : ranks_)
       if (result.sampling && rank->result.sampling)
@@ -135,7 +137,18 @@ class OkRanks {
     return slowest_ms;
   }
 
-  Named<Phase> phases(const Series<Phase>& step, const std::vector<double>& step_ms, double step_mean_ms) const {
+  // All ranks agree on one.
+  std::optional<PhasePass> phase_pass() const {
+    std::optional<PhasePass> slowest;
+    for (const RankPart* rank : ranks_)
+      if (const auto& own = rank->result.phase_pass; own && (!slowest || own->step_mean_ms > slowest->step_mean_ms))
+        slowest = own;
+    return slowest;
+  }
+
+  // `phases_of_ms`: the mean step of which the phases are shares.
+  Named<Phase> phases(const Series<Phase>& step, const std::vector<double>& step_ms, double step_mean_ms,
+                      double phases_of_ms) const {
     Named<Phase> out;
     out.emplace_back("step",
                      phase_figures(step_ms, mean_of(step.each(&Phase::host_mean_ms)), step_mean_ms, confidence_));
@@ -144,7 +157,7 @@ class OkRanks {
       if (name == "step") continue;
       const Series<Phase> phase = phase_series(name);
       out.emplace_back(
-          name, phase_figures(phase.means(), mean_of(phase.each(&Phase::host_mean_ms)), step_mean_ms, confidence_));
+          name, phase_figures(phase.means(), mean_of(phase.each(&Phase::host_mean_ms)), phases_of_ms, confidence_));
     }
     return out;
   }
@@ -301,7 +314,7 @@ CaseResult failed_for(const std::vector<const RankPart*>& ranks, const std::stri
       mismatch);
   result.stage = Stage::measure;
   result.phases.reset(), result.step_metrics.reset(), result.rates.reset(), result.drift.reset();
-  result.efficiency.reset(), result.silent.reset();
+  result.efficiency.reset(), result.silent.reset(), result.phase_pass.reset();
   result.by_rank = known_of(ranks);
   return result;
 }

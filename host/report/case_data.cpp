@@ -193,7 +193,10 @@ Json case_json(const record::CaseRecord& record, std::size_t samples, SharedName
   if (!result.is_ok()) out["failure"] = failure_json(result);
   if (const record::Phase* step = record::find(result.phases, "step")) {
     out["steps"] = steps_json(*step, samples);
-    if (Json phases = phases_json(*result.phases, names.phases); !phases.empty()) out["phases"] = std::move(phases);
+    if (Json phases = phases_json(*result.phases, names.phases); !phases.empty()) {
+      out["phases"] = std::move(phases);
+      if (result.phase_pass) out["phasesOf"] = rounded(result.phase_pass->step_mean_ms);
+    }
   }
   if (result.memory) out["memory"] = memory_json(record, names.memory_kinds);
   if (result.ncu || (result.work && result.rates && result.work->flops > 0))

@@ -74,7 +74,7 @@ void forget_counts(const worker::CaseSpec& spec) {
 
 void take_times_away(record::CaseResult& result) {
   result.phases.reset(), result.step_metrics.reset(), result.sampling.reset(), result.rates.reset();
-  result.silent.reset(), result.drift.reset();
+  result.silent.reset(), result.phase_pass.reset(), result.drift.reset();
   result.contention.reset(), result.telemetry.reset(), result.validity.reset();
   result.wall.measure_s.reset(), result.wall.warmup_s.reset();
   if (result.efficiency) {  // what the maker states is no measurement

@@ -24,12 +24,14 @@
 #include "worker/device_memory.hpp"
 #include "worker/device_timeline.hpp"
 #include "worker/findings.hpp"
+#include "worker/graph_events.hpp"
 #include "worker/host_services.hpp"
 #include "worker/host_timeline.hpp"
 #include "worker/loaded_libraries.hpp"
 #include "worker/measured_steps.hpp"
 #include "worker/observed_window.hpp"
 #include "worker/peak_probe.hpp"
+#include "worker/phase_pass.hpp"
 #include "worker/plugin_status.hpp"
 #include "worker/rank_kind.hpp"
 #include "worker/rank_services.hpp"
@@ -149,6 +151,7 @@ class CaseRun {
     timeline_ = schema_.steps_elsewhere ? std::unique_ptr<measure::Timeline>(std::make_unique<HostTimeline>())
                                         : std::make_unique<DeviceTimeline>(*device_, observer_);
     recorder_ = std::make_unique<measure::Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
+    make_phase_pass();
     enter(Stage::setup);
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
     end_stage();
@@ -166,7 +169,10 @@ class CaseRun {
       call("finish", workload_->finish, ASSAY_STAGE_FINISH);
     }
     note_memory();  // a verification may take more than what is verified
-    if (takes_steps_after_finish()) trace_kernels(result.iterations);
+    time_phases(result);
+    if (takes_steps_after_finish()) trace_kernels(result.iterations + steps_of_phases_);
+    phase_pass_.reset();
+    recorder_.reset();  // no later step has phases
     take_silent_steps(result);
     verify(result);
     if (!account_->keeps_account()) services_->begin_part("new_objects");
@@ -222,6 +228,7 @@ class CaseRun {
       hooks.agree = [&](measure::Verdict mine) { return ranks_->agree(mine); };
     }
     hooks.flush_caches = flush_caches();
+    hooks.choose_events = [&](double step_ns) { phase_pass_->choose(step_ns); };
     hooks.prepare_window = [&] {
       ranks_->meet("measure");  // what follows begins on all ranks at once
       window_->begin();
@@ -275,15 +282,44 @@ class CaseRun {
     services_->rethrow_mark_failure();
   }
 
+  void make_phase_pass() {
+    PhasePass::LargestOfRanks largest;
+    if (!ranks_->is_alone()) largest = [this](std::span<const double> mine) { return ranks_->slowest(mine); };
+    // Of a counted case nobody is told times.
+    const bool may_follow = takes_steps_after_finish() && !spec_.values.profile.ncu;
+    phase_pass_ = std::make_unique<PhasePass>(*recorder_, graph_events_of(*device_), std::move(largest), may_follow);
+  }
+
+  // After `finish`, as what follows, and by the recorder that knows the captured step.
+  void time_phases(const measure::LoopResult& measured) {
+    if (phase_pass_->is_apart()) {
+      services_->ignore_metrics(true);
+      TimedPhases timed =
+          phase_pass_->take(*timeline_, spec_.plan(), measured,
+                            {.run_step = [&](std::uint64_t step) { run_step(measured.iterations + step, true); },
+                             .after_step = [&] { ranks_->check_aborted(); },
+                             .begin = [&] { ranks_->meet("phases"); },
+                             .flush_caches = flush_caches()});
+      services_->ignore_metrics(false);
+      told_phases_ = std::move(timed.samples);
+      phases_told_by_ = timed.pass;
+      steps_of_phases_ = timed.steps_run;
+    }
+    if (spec_.values.profile.ncu) return;
+    if (std::string note = phase_pass_->note(measured, phases_told_by_ ? &*phases_told_by_ : nullptr); !note.empty())
+      result_.note(std::move(note));
+  }
+
   // After `finish`, and without an ear for metrics: the workload has told its figures of the measured steps, and what
   // it counts in these belongs to none of them.
   void trace_kernels(std::uint64_t steps_done) {
     services_->ignore_metrics(true);
     const auto run_next = [&](std::uint64_t step) { run_step(steps_done + step, true); };
     profiler_->count_kernels(*timeline_, *recorder_, run_next);
+    phase_pass_->record_events(true);  // which say in what phase a kernel ran
     profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases, run_next);
+    phase_pass_->record_events(false);
     services_->ignore_metrics(false);
-    recorder_.reset();
   }
 
   // After finish, so that no figure of the workload's own knows of them.
@@ -407,7 +443,9 @@ class CaseRun {
 
   void record_figures(const measure::LoopResult& result) {
     result_.sampling = sampling_of(result, spec_.plan());
-    result_.phases = phases_of(result.samples, schema_, spec_.plan().confidence());
+    result_.phases =
+        phases_of(result.samples, told_phases_ ? *told_phases_ : result.samples, schema_, spec_.plan().confidence());
+    result_.phase_pass = phases_told_by_;
     result_.step_metrics = step_metrics_of(result.samples, schema_, spec_.plan().confidence());
     const double step_mean_ms = *result_.phases->front().second.mean_ms;
     result_.rates = record::rate_figures(static_cast<double>(work_.flops), static_cast<double>(work_.bytes),
@@ -515,6 +553,10 @@ class CaseRun {
   std::unique_ptr<CaseProfiler> profiler_;
   std::unique_ptr<measure::Timeline> timeline_;
   std::unique_ptr<measure::Recorder> recorder_;
+  std::unique_ptr<PhasePass> phase_pass_;
+  std::optional<measure::Samples> told_phases_;  // of a pass of their own
+  std::optional<record::PhasePass> phases_told_by_;
+  std::uint64_t steps_of_phases_ = 0;
   std::optional<AccountCheck> account_;
   std::vector<double> step_peaks_mib_;
   assay_workload_self* object_ = nullptr;

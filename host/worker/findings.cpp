@@ -101,16 +101,17 @@ record::Memory memory_of(const measure::MemoryLedger& ledger) {
   return memory;
 }
 
-record::Named<record::Phase> phases_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
-                                       double confidence) {
+record::Named<record::Phase> phases_of(const measure::Samples& samples, const measure::Samples& told_phases,
+                                       const plugin::WorkloadSchema& schema, double confidence) {
   const double step_mean_ms = measure::summarize(to_ms(samples.step_ns), confidence).mean;
   record::Named<record::Phase> out;
   out.emplace_back("step", phase_of(samples.step_ns, samples.enqueue_ns, step_mean_ms, confidence));
   out.back().second.device_mean_ms = measure::summarize(to_ms(samples.step_device_ns), confidence).mean;
+  const double phases_of_ms = measure::summarize(to_ms(told_phases.step_ns), confidence).mean;
   for (std::size_t i = 0; i < schema.phases.size(); ++i)
-    if (samples.phase_seen[i])
-      out.emplace_back(schema.phases[i],
-                       phase_of(samples.phases[i].device_ns, samples.phases[i].host_ns, step_mean_ms, confidence));
+    if (told_phases.phase_seen[i])
+      out.emplace_back(schema.phases[i], phase_of(told_phases.phases[i].device_ns, told_phases.phases[i].host_ns,
+                                                  phases_of_ms, confidence));
   return out;
 }
 
@@ -213,8 +214,8 @@ std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseS
   if (result.inner > 1)
     notes.push_back(
         fmt::format("each sample is {} steps back to back: its time is theirs divided by their number, its "
-                    "metrics are means, and no phase is timed",
-                    result.inner));
+                    "metrics are means, and no phase is timed{}",
+                    result.inner, recorder.leaves_out_captured() ? " in it" : ""));
   if (spec.plan().cold_cache) notes.emplace_back("cold_cache = true: the caches were flushed before each step");
   if (std::string note = note_on_instruments(result); !note.empty()) notes.push_back(std::move(note));
   if (recorder.captured_unread())

@@ -17,8 +17,9 @@ namespace assay::host::worker {
 
 record::Device device_of(const assay_device_api& api, std::int32_t ordinal, const assay_device_info& info);
 record::Memory memory_of(const measure::MemoryLedger& ledger);
-record::Named<record::Phase> phases_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
-                                       double confidence);
+// `told_phases`: the steps that tell the workload's phases, which are shares of these steps' mean.
+record::Named<record::Phase> phases_of(const measure::Samples& samples, const measure::Samples& told_phases,
+                                       const plugin::WorkloadSchema& schema, double confidence);
 record::Sampling sampling_of(const measure::LoopResult& result, const measure::MeasurePlan& plan);
 record::Named<record::StepMetric> step_metrics_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
                                                   double confidence);

@@ -12,6 +12,9 @@ function stackedBars(svg, width, shown, parts, names, scale, frame) {
   });
 }
 
+// The mean of the steps that tell the phases: those of a pass of their own, or else the measured ones.
+const stepOfPhases = (c) => c.phasesOf ?? c.steps.mean;
+
 // Beside steps that take twenty times as long, the phases of a short one could not be told apart.
 const isShownAsShare = (list) => {
   const means = list.filter((c) => c.phases && c.steps.mean > 0).map((c) => c.steps.mean);
@@ -21,28 +24,28 @@ const isShownAsShare = (list) => {
 addPlot({
   name: "phases",
   title: "Phases of a step",
-  about: "The mean time of each phase, on the device's timeline. What the step takes beside them is its rest.",
+  about: "The mean time of each phase, on the device's timeline. What the step takes beside them is its rest. Where steps of their own tell the phases, it is these steps.",
   controls: [{name: "as", options: ["ms", "percent of the step"], initial: () => (isShownAsShare(cases) ? "percent of the step" : "ms")}],
   draw(svg, width, list, chosen) {
     const all = list.filter((c) => c.phases && c.steps.mean > 0);
     if (!all.length) return {nothing: "no case has phases"};
     const {list: shown, said} = firstOf(all, isNarrow(width) ? 20 : 40);
     const isShare = chosen.as ? chosen.as !== "ms" : isShownAsShare(cases);
-    const unit = (c) => (isShare ? 100 / c.steps.mean : 1);
+    const unit = (c) => (isShare ? 100 / stepOfPhases(c) : 1);
     const sum = (c) => d3.sum(c.phases, (p) => p[1]);
     const parts = (c) => {
-      const phases = c.phases.map(([place, ms]) => [place, ms * unit(c), `${shortNumber(ms)} ms, ${shortNumber((100 * ms) / c.steps.mean)}% of the step`]);
-      const rest = c.steps.mean - sum(c);
-      return rest > 0.001 * c.steps.mean ? [...phases, [-1, rest * unit(c), `${shortNumber(rest)} ms`]] : phases;
+      const phases = c.phases.map(([place, ms]) => [place, ms * unit(c), `${shortNumber(ms)} ms, ${shortNumber((100 * ms) / stepOfPhases(c))}% of the step`]);
+      const rest = stepOfPhases(c) - sum(c);
+      return rest > 0.001 * stepOfPhases(c) ? [...phases, [-1, rest * unit(c), `${shortNumber(rest)} ms`]] : phases;
     };
     const top = legend(svg, data.phases, width, 2);
     const frame = rowFrame(svg, width, shown, {top: top + 4, right: 78});
-    const x = d3.scaleLinear([0, d3.max(shown, (c) => Math.max(sum(c), c.steps.mean) * unit(c))], [frame.x0, frame.x1]);
+    const x = d3.scaleLinear([0, d3.max(shown, (c) => Math.max(sum(c), stepOfPhases(c)) * unit(c))], [frame.x0, frame.x1]);
     grid(svg, x, top, frame.bottom);
     stackedBars(svg, width, shown, parts, data.phases, x, frame);
     shown.forEach((c, i) => svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", frame.y(i) + frame.bar - 4)
-                               .attr("text-anchor", "end").text(`${shortNumber(c.steps.mean)} ms`));
-    const bottom = bottomAxis(svg, x, frame.bottom, isShare ? "percent of the mean step" : "ms, mean of the measured steps");
+                               .attr("text-anchor", "end").text(`${shortNumber(stepOfPhases(c))} ms`));
+    const bottom = bottomAxis(svg, x, frame.bottom, isShare ? "percent of the mean step" : "ms, mean of the steps");
     return {height: bottom, said};
   },
 });

@@ -7,6 +7,7 @@
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
 #include "gpu_use.hpp"
+#include "graph_events.hpp"
 #include "graph_pieces.hpp"
 #include "kernels/graph_fills.hpp"
 #include "matmul_plans.hpp"
@@ -25,45 +26,79 @@ cudaStream_t required(cudaStream_t stream) {
   return stream;
 }
 
+// A captured graph in one or both of its forms: as it was captured, and without the events that the host has recorded
+// in it, which is made when it is first wanted.
 class CudaGraph final : public Graph {
  public:
   CudaGraph(GraphTemplate graph, cudaStream_t stream) : stream_(stream) {
     check(cudaGraphGetNodes(graph.get(), nullptr, &nodes_), "count the nodes of a graph");
-    const std::size_t free_before = free_bytes();
-    for (const GraphPiece& piece : in_pieces(std::move(graph))) {
-      cudaGraphExec_t exec = nullptr;
-      // A collective that was captured on a stream of high priority keeps it beside the products.
-      if (piece.graph)
-        check(cudaGraphInstantiate(&exec, piece.graph.get(), cudaGraphInstantiateFlagUseNodePriority),
-              "instantiate a graph");
-      pieces_.push_back({GraphExec(exec), piece.event});
-      if (exec) check(cudaGraphUpload(exec, stream), "upload a graph");  // else the first launch would
-    }
-    const std::size_t free_after = free_bytes();
-    accounted_ = AccountedBytes(free_before > free_after ? free_before - free_after : 0, "captured graph");
+    const std::vector<GraphPiece> pieces = in_pieces(graph.get());
+    as_captured_ = pieces.empty() ? instantiated(graph.get()) : instantiated(pieces);
+    // Now, while the events are known: their owner may destroy them before the other form is wanted.
+    if (take_out_captured_events(graph.get()) > 0) without_events_template_ = std::move(graph);
   }
   void launch() override {
-    for (const Piece& piece : pieces_) {
-      if (piece.exec) check(cudaGraphLaunch(piece.exec.get(), stream_), "launch a graph");
-      if (piece.event) check(cudaEventRecord(piece.event, stream_), "record an event behind a graph");
+    if (do_graphs_record_events()) return replay(as_captured_);
+    if (without_events_template_) {
+      without_events_ = instantiated(without_events_template_.get());
+      without_events_template_.reset();
     }
+    replay(without_events_.pieces.empty() ? as_captured_ : without_events_);
   }
   std::size_t node_count() const override { return nodes_; }
 
  private:
+  struct Piece {
+    GraphExec exec;  // null: nothing lies before the event
+    cudaEvent_t event = nullptr;
+  };
+  struct Form {
+    std::vector<Piece> pieces;
+    AccountedBytes accounted;
+  };
+
+  // Calls `make`, which adds pieces to a form, and accounts for the memory that they have taken.
+  template <class Make>
+  static Form accounted(Make make) {
+    Form form;
+    const std::size_t free_before = free_bytes();
+    make(form);
+    const std::size_t free_after = free_bytes();
+    form.accounted = AccountedBytes(free_before > free_after ? free_before - free_after : 0, "captured graph");
+    return form;
+  }
+  Form instantiated(cudaGraph_t graph) const {
+    return accounted([&](Form& form) { form.pieces.push_back({executable(graph), nullptr}); });
+  }
+  Form instantiated(const std::vector<GraphPiece>& pieces) const {
+    return accounted([&](Form& form) {
+      for (const GraphPiece& piece : pieces)
+        form.pieces.push_back({piece.graph ? executable(piece.graph.get()) : GraphExec(), piece.event});
+    });
+  }
+  GraphExec executable(cudaGraph_t graph) const {
+    cudaGraphExec_t made = nullptr;
+    // A collective that was captured on a stream of high priority keeps it beside the products.
+    check(cudaGraphInstantiate(&made, graph, cudaGraphInstantiateFlagUseNodePriority), "instantiate a graph");
+    GraphExec exec(made);
+    check(cudaGraphUpload(exec.get(), stream_), "upload a graph");  // else the first launch would
+    return exec;
+  }
   static std::size_t free_bytes() {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "read the free memory");
     return free;
   }
+  void replay(const Form& form) const {
+    for (const Piece& piece : form.pieces) {
+      if (piece.exec) check(cudaGraphLaunch(piece.exec.get(), stream_), "launch a graph");
+      if (piece.event) check(cudaEventRecord(piece.event, stream_), "record an event behind a graph");
+    }
+  }
 
-  struct Piece {
-    GraphExec exec;
-    cudaEvent_t event;
-  };
   cudaStream_t stream_;
-  std::vector<Piece> pieces_;
-  AccountedBytes accounted_;
+  Form as_captured_, without_events_;
+  GraphTemplate without_events_template_;  // until it is wanted; null where nothing was taken out
   std::size_t nodes_ = 0;
 };
 

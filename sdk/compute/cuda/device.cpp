@@ -24,6 +24,7 @@
 #include "cuda_handles.hpp"
 #include "device_context.hpp"
 #include "device_uuid.hpp"
+#include "graph_events.hpp"
 #include "memory_account.hpp"
 #include "profiling.hpp"
 #include "telemetry.hpp"
@@ -166,6 +167,7 @@ assay_status observe(std::int32_t ordinal, assay_device** out) noexcept {
       throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("there is no CUDA device {}; expected 0 to {}, as {} {} here",
                                                       ordinal, devices - 1, devices, devices == 1 ? "is" : "are"));
     assay::compute::forget_algorithms();
+    assay::cuda::let_graphs_record_events(true);
     *out = new assay_device{ordinal, false, {}, nullptr, 0};
   });
 }
@@ -228,7 +230,10 @@ assay_status event_create(assay_device* device, assay_event** out) noexcept {
     *out = new assay_event{assay::cuda::make_event(cudaEventDefault), false};
   });
 }
-void event_destroy(assay_device*, assay_event* event) noexcept { delete event; }
+void event_destroy(assay_device*, assay_event* event) noexcept {
+  if (event) assay::cuda::forget_captured_event(event->handle.get());
+  delete event;
+}
 assay_status event_record(assay_device*, assay_event* event, void* stream) noexcept {
   return guard([&] {
     const auto s = static_cast<cudaStream_t>(stream);
@@ -237,6 +242,7 @@ assay_status event_record(assay_device*, assay_event* event, void* stream) noexc
     // External: a node that records the event at every replay, instead of a mere edge of the graph.
     const unsigned flags = capturing == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
     check(cudaEventRecordWithFlags(event->handle.get(), s, flags), "record an event");
+    if (capturing != cudaStreamCaptureStatusNone) assay::cuda::add_captured_event(event->handle.get());
     event->recorded = true;
   });
 }
@@ -317,6 +323,7 @@ const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
   if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   if (const void* account = assay::cuda::memory_account_extension(id)) return account;
+  if (const void* events = assay::cuda::graph_events_extension(id, guard_call)) return events;
   if (const void* telemetry = assay::cuda::telemetry_extension(id, guard_call)) return telemetry;
   return assay::cuda::profiling_extension(id, guard_call);
 }

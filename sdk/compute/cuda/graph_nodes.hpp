@@ -2,6 +2,9 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -25,5 +28,28 @@ inline std::optional<cudaGraphNodeType> type_of(cudaGraphNode_t node) {
   (void)cudaGetLastError();  // else the next call's check would meet it
   return std::nullopt;
 }
+
+// The nodes at the other ends of a node's edges.
+struct NodeEdges {
+  std::vector<cudaGraphNode_t> nodes;
+  bool are_plain = true;  // all of them wait for the end of a node
+};
+
+template <class Get>
+NodeEdges edges_of(cudaGraphNode_t node, Get get) {
+  NodeEdges edges;
+  std::size_t count = 0;
+  check(get(node, nullptr, nullptr, &count), "read the edges of a graph's node");
+  edges.nodes.resize(count);
+  std::vector<cudaGraphEdgeData> data(count);
+  if (count > 0) check(get(node, edges.nodes.data(), data.data(), &count), "read the edges of a graph's node");
+  const cudaGraphEdgeData plain = {};
+  edges.are_plain = std::all_of(data.begin(), data.end(), [&](const cudaGraphEdgeData& edge) {
+    return std::memcmp(&edge, &plain, sizeof plain) == 0;
+  });
+  return edges;
+}
+inline NodeEdges dependencies_of(cudaGraphNode_t node) { return edges_of(node, cudaGraphNodeGetDependencies); }
+inline NodeEdges dependents_of(cudaGraphNode_t node) { return edges_of(node, cudaGraphNodeGetDependentNodes); }
 
 }  // namespace assay::cuda

@@ -56,26 +56,22 @@ GraphTemplate part_of(cudaGraph_t whole, const std::vector<cudaGraphNode_t>& lin
 
 }  // namespace
 
-std::vector<GraphPiece> in_pieces(GraphTemplate graph) {
+std::vector<GraphPiece> in_pieces(cudaGraph_t graph) {
   std::vector<GraphPiece> pieces;
-  const std::vector<cudaGraphNode_t> nodes = nodes_of(graph.get());
+  const std::vector<cudaGraphNode_t> nodes = nodes_of(graph);
   std::vector<cudaGraphNode_t> line;
   if (nodes.size() >= least_nodes && std::all_of(nodes.begin(), nodes.end(), may_be_cut))
-    line = in_a_line(graph.get(), nodes.size());
+    line = in_a_line(graph, nodes.size());
   std::size_t begin = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (type_of(line[i]) != cudaGraphNodeTypeEventRecord) continue;
     GraphPiece piece;
-    if (i > begin) piece.graph = part_of(graph.get(), line, begin, i);
+    if (i > begin) piece.graph = part_of(graph, line, begin, i);
     check(cudaGraphEventRecordNodeGetEvent(line[i], &piece.event), "read an event of a graph");
     pieces.push_back(std::move(piece));
     begin = i + 1;
   }
-  if (pieces.empty()) {
-    pieces.push_back({std::move(graph)});
-    return pieces;
-  }
-  if (begin < line.size()) pieces.push_back({part_of(graph.get(), line, begin, line.size())});
+  if (!pieces.empty() && begin < line.size()) pieces.push_back({part_of(graph, line, begin, line.size())});
   return pieces;
 }
 

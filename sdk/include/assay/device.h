@@ -6,7 +6,7 @@
  *
  * The same rules as in assay/abi.h, and frozen like it; it grows as that does. The major version is part of the
  * symbol's name and of the ids of its extensions; the minor counts what is appended here and to the extensions' headers
- * (algorithms.h, cache.h, memory_account.h, observation.h, planning.h, profiling.h, telemetry.h), each of whose tables
+ * (algorithms.h, cache.h, graph_events.h, memory_account.h, observation.h, planning.h, profiling.h, telemetry.h), each of whose tables
  * has a size of its own. Where a function fills a struct, the caller sets struct_size, and no byte behind it is
  * written. A host accepts every table that reaches to `release`, and uses the fields after it where a table has them.
  *
@@ -18,7 +18,7 @@
 #include <assay/abi.h>
 
 #define ASSAY_DEVICE_ABI_MAJOR 1u
-#define ASSAY_DEVICE_ABI_MINOR 2u /* counts appended fields and extensions */
+#define ASSAY_DEVICE_ABI_MINOR 3u /* counts appended fields and extensions */
 
 #ifdef __cplusplus
 extern "C" {

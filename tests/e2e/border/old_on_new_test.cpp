@@ -130,7 +130,7 @@ TEST_F(Border, WhatCameWithAMinorWorksAsThen) {
 // -----------------------------------------------------------------------------------
 
 TEST_F(Border, ADeviceBackendOfEachMinorRuns) {
-  for (const char* minor : {"0", "1"}) {
+  for (const char* minor : {"0", "1", "2"}) {
     const auto records = records_of_plugin(kept("plugin_1_0"), kept(std::string("device_1_") + minor));
     expect_whole(records, 0);
     expect_device(records, std::string("1.") + minor);
@@ -140,7 +140,7 @@ TEST_F(Border, ADeviceBackendOfEachMinorRuns) {
 
 TEST_F(Border, ADeviceBackendThatWasCompiledThenRuns) {
   if (!is_x86_64) GTEST_SKIP() << cannot_be_loaded;
-  for (const char* minor : {"0", "1"}) {
+  for (const char* minor : {"0", "1", "2"}) {
     const std::string device = prebuilt(std::string("device_1_") + minor, "libassay_device_cpu");
     const auto records = records_of_plugin(prebuilt("plugin_1_0", "border_plugin"), device);
     expect_whole(records, 0);

@@ -3,6 +3,7 @@
 #include <assay/abi.h>
 #include <assay/algorithms.h>
 #include <assay/device.h>
+#include <assay/graph_events.h>
 #include <assay/memory_account.h>
 #include <assay/observation.h>
 #include <assay/planning.h>

@@ -5,6 +5,7 @@
 #include <assay/cache.h>
 #include <assay/comm.h>
 #include <assay/device.h>
+#include <assay/graph_events.h>
 #include <assay/memory_account.h>
 #include <assay/observation.h>
 #include <assay/planning.h>

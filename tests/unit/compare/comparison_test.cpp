@@ -131,6 +131,18 @@ TEST_F(SidesCompared, CostIsForAllGpusOfACase) {
   EXPECT_EQ(comparison.item_unit, "tokens");
 }
 
+// Events that time phases are a part of steps on one side alone.
+TEST_F(SidesCompared, PhasesOfStepsOfTheirOwnAreNoted) {
+  Json a = sized("small", 100), b = sized("small", 110);
+  const auto notes = [&] { return compare_sides(two({a}, {b}), {}).metrics[0].cases[0].entries[1].notes; };
+  b["phase_pass"] = {{"steps", 10}, {"step_mean_ms", 112.0}};
+  EXPECT_EQ(notes(),
+            (std::vector<std::string>{"phases come from steps of their own in B, and from the measured ones in "
+                                      "A"}));
+  a["phase_pass"] = b["phase_pass"];
+  EXPECT_EQ(notes(), std::vector<std::string>{});
+}
+
 TEST_F(SidesCompared, ClocksAndThrottlingAreNoted) {
   Json a = sized("small", 100), b = sized("small", 110);
   for (Json* record : {&a, &b}) (*record)["device"]["kind"] = "cuda";

@@ -22,8 +22,9 @@ struct Harness {
   std::vector<double> preparation_ns;  // what the steps after prepare_window take longer
   double others_ns = 0;                // another rank's time of each step; 0: there is none
   bool flushes = false;
-  std::vector<std::uint64_t> flushed_at;             // the steps that followed
-  std::vector<std::uint64_t> prepared_at, begun_at;  // the steps that followed
+  std::vector<std::uint64_t> flushed_at;                    // the steps that followed
+  std::vector<std::uint64_t> prepared_at, begun_at;         // the steps that followed
+  std::vector<std::pair<std::uint64_t, double>> chosen_at;  // likewise, and the step's time
   std::int64_t begun_at_ns = 0, measures_at_ns = 0;
 
   LoopResult run(const MeasurePlan& plan) {
@@ -40,6 +41,7 @@ struct Harness {
       recorder.phase_end(0);
     };
     hooks.after_step = [&](bool, std::int64_t, std::int64_t) { ++after_steps; };
+    hooks.choose_events = [&](double step_ns) { chosen_at.emplace_back(iterations.size(), step_ns); };
     hooks.prepare_window = [&] { prepared_at.push_back(iterations.size()); };
     hooks.begin_window = [&] {
       begun_at.push_back(iterations.size());
@@ -188,6 +190,25 @@ TEST(Loop, RanksAddAsManyEach) {
   Harness without_count{
       .step_times_ns = {100}, .preparation_ns = {6400, 3200, 1600, 800, 400, 200, 100, 50}, .others_ns = 1000};
   EXPECT_EQ(without_count.run({.warmup = 1}).settling_steps, 4);
+}
+
+// By the device's time of the fastest step so far, and with steps left on which the choice settles.
+TEST(Loop, EventsAreChosenBeforeStepsThatSettle) {
+  using Chosen = std::vector<std::pair<std::uint64_t, double>>;
+  for (const bool sync : {true, false}) {
+    Harness h{.step_times_ns = {9000, 100}};
+    h.run({.warmup = 5, .steps = 3, .sync = sync});
+    EXPECT_EQ(h.chosen_at, (Chosen{{1, 9000}}));
+    Harness long_warm_up{.step_times_ns = {9000, 100}};
+    long_warm_up.run({.warmup = 30, .steps = 3, .sync = sync});
+    EXPECT_EQ(long_warm_up.chosen_at, (Chosen{{10, 100}}));
+  }
+  Harness without_warm_up{.step_times_ns = {100}};
+  without_warm_up.run({.warmup = 0, .steps = 3});
+  EXPECT_EQ(without_warm_up.chosen_at, Chosen{});
+  Harness of_long_steps{.step_times_ns = {60e6}};
+  of_long_steps.run({.warmup = 2, .steps = 2});
+  EXPECT_EQ(of_long_steps.chosen_at, Chosen{}) << "no step is left";
 }
 
 TEST(Loop, AtMostTwentyStepsSettle) {

@@ -194,6 +194,41 @@ TEST_F(RecorderTest, CapturedPhasesAreLeftOutWhenStepsAreReadTogether) {
   EXPECT_FALSE(recorder_.take().phase_seen[1]);
 }
 
+// And after what was recorded is taken, they can be timed after all.
+TEST_F(RecorderTest, CapturedPhasesMayBeLeftOutOfReplays) {
+  recorder_.begin_capture();
+  recorder_.phase_begin(1);
+  timeline_.device_work(7);
+  recorder_.phase_end(1);
+  recorder_.end_capture();
+  EXPECT_EQ(recorder_.captured_events(), 2);
+  const auto replay = [&] {
+    recorder_.begin_step();
+    recorder_.replayed();
+    recorder_.phase_begin(0);
+    timeline_.device_work(2);
+    recorder_.phase_end(0);
+    recorder_.metric(0, 5);
+    recorder_.end_step();
+    recorder_.flush();
+  };
+  recorder_.leave_out_captured(true);
+  replay();
+  const Samples without = recorder_.take();
+  EXPECT_FALSE(without.phase_seen[1]);
+  EXPECT_EQ(without.phases[0].device_ns, std::vector<double>{2});
+  EXPECT_FALSE(recorder_.captured_unread());
+  recorder_.leave_out_captured(false);
+  recorder_.prepare(8, true);
+  replay();
+  const Samples with = recorder_.take();
+  EXPECT_EQ(with.phases[1].device_ns, std::vector<double>{7});
+  EXPECT_EQ(with.phases[0].device_ns, std::vector<double>{2});
+  EXPECT_EQ(with.metrics[0], std::vector<double>{5});
+  EXPECT_EQ(with.step_device_ns, std::vector<double>{2});
+  EXPECT_EQ(recorder_.misuse(), "");
+}
+
 TEST_F(RecorderTest, AReplayWithoutACaptureIsMisuse) {
   recorder_.begin_step();
   recorder_.replayed();

@@ -39,6 +39,17 @@ TEST(MergeRanks, OtherPhasesAreTheMeanOverTheRanks) {
   EXPECT_DOUBLE_EQ(wait["host_mean_ms"].get<double>(), 0.25);
 }
 
+// Which are other steps than those whose mean the step has.
+TEST(MergeRanks, PhasesOfAPassOfTheirOwnAreSharesOfItsSteps) {
+  auto ranks = three_ranks();
+  for (RankPart& rank : ranks)
+    rank.part["phase_pass"] = {{"steps", 4}, {"step_mean_ms", 24.0 + rank.rank}, {"events", 8}, {"event_us", 2.5}};
+  const Json merged = merge_ranks(ranks, 0.95);
+  EXPECT_EQ(merged["phase_pass"], (Json{{"steps", 4}, {"step_mean_ms", 26.0}, {"events", 8}, {"event_us", 2.5}}));
+  EXPECT_DOUBLE_EQ(merged["phases"]["wait"]["share"].get<double>(), 2.5 / 26);
+  EXPECT_EQ(merged["phases"]["step"]["share"], 1.0);
+}
+
 TEST(MergeRanks, DriftAndNotesAreThoseOfTheSlowestTimes) {
   auto ranks = three_ranks();
   ranks.pop_back();

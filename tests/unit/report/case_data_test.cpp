@@ -83,6 +83,13 @@ TEST(CaseData, PhasesAndKindsOfMemoryAreNamedOnceForAllCases) {
   EXPECT_EQ(first["memory"]["total"], 790.75);
 }
 
+TEST(CaseData, PhasesOfStepsOfTheirOwnComeWithTheMeanOfThese) {
+  host::Json record = ok_record();
+  EXPECT_FALSE(shown(record).contains("phasesOf"));
+  record["phase_pass"] = {{"steps", 4}, {"step_mean_ms", 1012.5}};
+  EXPECT_EQ(shown(record)["phasesOf"], 1012.5);
+}
+
 TEST(CaseData, TheLimitOfMemoryIsThatOfTheProcessOrOfTheDevice) {
   host::Json record = ok_record();
   EXPECT_FALSE(shown(record)["memory"].contains("limit"));

@@ -28,6 +28,7 @@ class CountedCase : public testing::Test {
     result.rates.emplace().items_per_s = 5;
     result.telemetry.emplace().energy_j = 3;
     result.drift = 0.1;
+    result.phase_pass.emplace();
     result.wall.case_s = 9, result.wall.measure_s = 4;
     result.memory.emplace().peak_total_mib = 7, result.memory->process_peak_mib = 70;
     result.metrics.emplace();
@@ -52,7 +53,8 @@ TEST_F(CountedCase, HasCountsAndNoTimes) {
   CaseResult result = measured();
   take_counts(spec_, result);
   EXPECT_TRUE(result.is_ok());
-  EXPECT_FALSE(result.phases || result.rates || result.telemetry || result.drift || result.wall.measure_s);
+  EXPECT_FALSE(result.phases || result.rates || result.telemetry || result.drift || result.phase_pass ||
+               result.wall.measure_s);
   EXPECT_TRUE(result.wall.case_s && result.memory->peak_total_mib && !result.memory->process_peak_mib);
   ASSERT_EQ(result.metrics->size(), 1u);
   EXPECT_EQ(result.metrics->front().first, "parameters");

@@ -1,7 +1,5 @@
 #include "kernels/graph_fills.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "cuda_error.hpp"
@@ -20,26 +18,6 @@ __global__ void __launch_bounds__(threads)
   const std::size_t step = std::size_t{gridDim.x} * threads;
   for (std::size_t i = blockIdx.x * std::size_t{threads} + threadIdx.x; i < width * rows; i += step)
     reinterpret_cast<T*>(begin + i / width * pitch)[i % width] = value;
-}
-
-struct Edges {
-  std::vector<cudaGraphNode_t> nodes;
-  bool plain = true;  // all of them wait for the end of a node
-};
-
-template <class Get>
-Edges edges_of(cudaGraphNode_t node, Get get) {
-  Edges edges;
-  std::size_t count = 0;
-  check(get(node, nullptr, nullptr, &count), "read the edges of a graph's node");
-  edges.nodes.resize(count);
-  std::vector<cudaGraphEdgeData> data(count);
-  if (count > 0) check(get(node, edges.nodes.data(), data.data(), &count), "read the edges of a graph's node");
-  const cudaGraphEdgeData plain = {};
-  edges.plain = std::all_of(data.begin(), data.end(), [&](const cudaGraphEdgeData& edge) {
-    return std::memcmp(&edge, &plain, sizeof plain) == 0;
-  });
-  return edges;
 }
 
 // More than 1 MiB are left to memset, which then pays for itself.
@@ -76,9 +54,8 @@ void fill_by_kernels(cudaGraph_t graph) {
     check(cudaGraphMemsetNodeGetParams(node, &fill), "read a fill of a graph");
     const std::size_t bytes = fill.elementSize * fill.width * fill.height;
     if (bytes == 0 || bytes > most_bytes) continue;
-    const Edges before = edges_of(node, cudaGraphNodeGetDependencies),
-                after = edges_of(node, cudaGraphNodeGetDependentNodes);
-    if (!before.plain || !after.plain) continue;
+    const NodeEdges before = dependencies_of(node), after = dependents_of(node);
+    if (!before.are_plain || !after.are_plain) continue;
     cudaGraphNode_t kernel = nullptr;
     switch (fill.elementSize) {
       case 1: kernel = add_kernel<std::uint8_t>(graph, fill, before.nodes); break;
