@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "attention_plans.hpp"
 #include "common/algorithm_cache.hpp"
 #include "common/chosen_algorithms.hpp"
+#include "common/parallel_jobs.hpp"
 #include "cuda_error.hpp"
 #include "gpu_use.hpp"
 #include "memory_account.hpp"
@@ -232,6 +234,10 @@ bool tuning_wanted() {
   return !text || std::string_view(text) != "0";
 }
 
+std::size_t workspace_of(const fe::graph::Graph& graph, std::int64_t index) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, graph.get_workspace_size_plan_at_index(index)));
+}
+
 struct Plan {
   std::shared_ptr<fe::graph::Graph> graph;
   std::int64_t candidate = 0;
@@ -241,9 +247,7 @@ struct Plan {
   // By cuDNN's names; the values are set anew for each launch.
   std::unordered_map<std::int64_t, void*> pointers;
 
-  std::size_t workspace_of(std::int64_t index) const {
-    return static_cast<std::size_t>(std::max<std::int64_t>(0, graph->get_workspace_size_plan_at_index(index)));
-  }
+  std::size_t workspace_of(std::int64_t index) const { return cuda::workspace_of(*graph, index); }
   void point_at(const AttentionKey& key, const AttentionPointers& given, std::int64_t* random) {
     for (std::size_t i = 0; i < operands_of(key); ++i) pointers[static_cast<std::int64_t>(i) + 1] = given[i];
     if (key.dropout == 0.0F) return;
@@ -329,15 +333,9 @@ struct Chooser {
     return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
 
-  // Of the candidates the one that was kept, alone; all of them where none was. One alone is no choice.
-  std::vector<std::int64_t> narrowed(const Plan& plan, const AttentionKey& key,
-                                     const std::vector<std::int64_t>& built) const {
-    if (built.size() == 1) return built;
-    if (const auto kept = cache.find(key.text_with_strides()))
-      for (const std::int64_t index : built)
-        if (name_of_plan(*plan.graph, index) == kept->algorithm) return {index};
-    cache.refuse_to_choose(key.text_with_strides());
-    return built;
+  std::string kept(const AttentionKey& key) const {
+    const auto found = cache.find(key.text_with_strides());
+    return found ? found->algorithm : "";
   }
   void keep(const Plan& plan, const AttentionKey& key) {
     if (plan.microseconds && gpu.may_keep(plan.times_us))
@@ -345,49 +343,90 @@ struct Chooser {
   }
 };
 
-Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream, Chooser& chooser) {
-  const auto unsupported = [&](const std::string& text) {
-    return Error(ASSAY_UNSUPPORTED,
-                 fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), text));
-  };
-  Plan plan;
-  plan.graph = describe(key);
-  if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
-  // With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
-  // choice for each pass is what everybody runs together.
-  const bool is_choice = tuning_wanted() && key.dropout == 0.0F;
-  const int wanted = is_choice ? most_candidates : 1;
+// With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
+// choice for each pass is what everybody runs together.
+bool is_choice(const AttentionKey& key) { return tuning_wanted() && key.dropout == 0.0F; }
+
+// The candidates of one graph that were built, first choice first; none: why not.
+struct Candidates {
+  std::shared_ptr<fe::graph::Graph> graph;
   std::vector<std::int64_t> built;
-  std::string last_error = "no plan could be built";
-  const std::int64_t count = plan.graph->get_execution_plan_count();
+  std::string refusal;
+};
+
+// Compiles kernels, so that it takes a second; runs nothing on the GPU. `kept`: the name of the candidate that was
+// chosen before, or empty; it is then the only one that is built.
+Candidates build(std::shared_ptr<fe::graph::Graph> described, cudnnHandle_t handle, int wanted,
+                 const std::string& kept) {
+  Candidates candidates{std::move(described), {}, {}};
+  fe::graph::Graph& graph = *candidates.graph;
+  if (candidates.refusal = find_candidates(graph, handle); !candidates.refusal.empty()) return candidates;
+  std::vector<std::int64_t>& built = candidates.built;
+  const std::int64_t count = graph.get_execution_plan_count();
+  for (std::int64_t i = 0; i < count && !kept.empty() && built.empty(); ++i)
+    if (name_of_plan(graph, i) == kept && graph.build_plan_at_index(i).is_good()) built.push_back(i);
+  if (!built.empty()) return candidates;
+  candidates.refusal = "no plan could be built";
   for (std::int64_t i = 0; i < count && static_cast<int>(built.size()) < wanted; ++i) {
-    fe::error_t status = plan.graph->build_plan_at_index(i);
+    fe::error_t status = graph.build_plan_at_index(i);
     if (status.is_bad()) {
-      last_error = status.get_message();
+      candidates.refusal = status.get_message();
       continue;
     }
     // A later candidate that wants far more memory is no alternative: its speed would be paid for elsewhere.
     constexpr std::size_t margin = std::size_t{64} << 20;
-    if (!built.empty() && plan.workspace_of(i) > 2 * plan.workspace_of(built.front()) + margin) continue;
+    if (!built.empty() && workspace_of(graph, i) > 2 * workspace_of(graph, built.front()) + margin) continue;
     built.push_back(i);
   }
-  if (built.empty()) throw unsupported(last_error);
-  if (is_choice) built = chooser.narrowed(plan, key, built);
+  return candidates;
+}
+
+// Of what was built. Runs on the GPU.
+Plan choose(const Candidates& candidates, const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream,
+            Chooser& chooser) {
+  const std::vector<std::int64_t>& built = candidates.built;
+  if (built.empty())
+    throw Error(ASSAY_UNSUPPORTED,
+                fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), candidates.refusal));
+  Plan plan;
+  plan.graph = candidates.graph;
   plan.candidate = built.front();
+  if (built.size() > 1) chooser.cache.refuse_to_choose(key.text_with_strides());
   try_out(plan, built, key, handle, stream);
-  if (is_choice) chooser.keep(plan, key);
+  if (is_choice(key)) chooser.keep(plan, key);
   plan.workspace_bytes =
       (plan.workspace_of(plan.candidate) + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
   return plan;
 }
 
+// cuDNN's frontend logs where CUDNN_FRONTEND_LOG_INFO asks for it, by a stream that it does not guard.
+std::size_t most_builders() {
+  static_cast<void>(fe::getLogger());  // whose making writes what all threads read
+  if (fe::isLoggingEnabled()) return 1;
+  constexpr int enough = 8;
+  return static_cast<std::size_t>(std::min(compute::usable_processors(), enough));
+}
+
 }  // namespace
 
 struct AttentionPlans::Impl {
+  // What the first preparation opens.
+  struct Tools {
+    Handle handle;  // the first is made alone, as cuDNN's documentation has it; then each thread has its own
+    Chooser chooser;
+    // cuDNN's plans may know the handle that they were built with: these go after them.
+    std::vector<std::optional<Handle>> builders;
+
+    Tools(int ordinal, cudaStream_t stream) : handle(stream), chooser(ordinal), builders(most_builders()) {}
+  };
+
+  int ordinal;
   cudaStream_t stream;
-  std::optional<Handle> handle;
-  std::optional<Chooser> chooser;
+  std::optional<Tools> tools;
   std::map<AttentionKey, Plan> plans;
+  std::map<AttentionKey, std::future<Candidates>> begun;
+  std::optional<compute::ParallelJobs> jobs;  // the last, so that it goes first: its threads use what is above
+  bool is_building = false;
 
   Plan& at(const AttentionKey& key) {
     const auto found = plans.find(key);
@@ -397,21 +436,52 @@ struct AttentionPlans::Impl {
                               key.text()));
     return found->second;
   }
+
+  // On a thread of its own.
+  Candidates build_on(std::size_t thread, const AttentionKey& key, int wanted, const std::string& kept) {
+    check(cudaSetDevice(ordinal), "make the device current to a thread");
+    std::optional<Handle>& own = tools->builders[thread];
+    if (!own) own.emplace(stream);
+    return build(describe(key), own->get(), wanted, kept);
+  }
 };
 
-AttentionPlans::AttentionPlans(cudaStream_t stream) : impl_(std::make_unique<Impl>()) { impl_->stream = stream; }
+AttentionPlans::AttentionPlans(int ordinal, cudaStream_t stream) : impl_(std::make_unique<Impl>()) {
+  impl_->ordinal = ordinal;
+  impl_->stream = stream;
+}
 AttentionPlans::~AttentionPlans() = default;
+
+void AttentionPlans::start(const AttentionKey& key) {
+  if (impl_->plans.contains(key) || impl_->begun.contains(key)) return;
+  if (!impl_->tools) impl_->tools.emplace(impl_->ordinal, impl_->stream);
+  if (!impl_->jobs) impl_->jobs.emplace(impl_->tools->builders.size());
+  // All that is asked of the cache, the environment and the device is asked here, and not by threads.
+  const int wanted = is_choice(key) ? most_candidates : 1;
+  const std::string kept = is_choice(key) ? impl_->tools->chooser.kept(key) : "";
+  impl_->begun.emplace(key, impl_->jobs->start([impl = impl_.get(), key, wanted, kept](std::size_t thread) {
+    return impl->build_on(thread, key, wanted, kept);
+  }));
+  impl_->is_building = true;
+}
+
+bool AttentionPlans::is_building() const { return impl_->is_building; }
+
+void AttentionPlans::wait() {
+  if (!impl_->is_building) return;
+  impl_->jobs->wait();
+  impl_->is_building = false;
+}
 
 std::size_t AttentionPlans::prepare(const AttentionKey& key) {
   if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return found->second.workspace_bytes;
-  if (!impl_->handle) impl_->handle.emplace(impl_->stream);
-  if (!impl_->chooser) {
-    int ordinal = 0;
-    check(cudaGetDevice(&ordinal), "ask for the current device");
-    impl_->chooser.emplace(ordinal);
-  }
+  start(key);
+  wait();
+  const Candidates candidates = impl_->begun.extract(key).mapped().get();
+  Impl::Tools& tools = *impl_->tools;
   const Plan& plan =
-      impl_->plans.emplace(key, build(key, impl_->handle->get(), impl_->stream, *impl_->chooser)).first->second;
+      impl_->plans.emplace(key, choose(candidates, key, tools.handle.get(), impl_->stream, tools.chooser))
+          .first->second;
   compute::note_algorithm(key.text(), "cuDNN " + name_of_plan(*plan.graph, plan.candidate));
   return plan.workspace_bytes;
 }
@@ -422,7 +492,7 @@ void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& p
                              void* workspace) {
   Plan& plan = impl_->at(key);
   plan.point_at(key, pointers, random);
-  plan.launch(impl_->handle->get(), workspace, plan.candidate, key);
+  plan.launch(impl_->tools->handle.get(), workspace, plan.candidate, key);
 }
 
 std::vector<compute::PrimitiveInfo> AttentionPlans::primitives() const {
