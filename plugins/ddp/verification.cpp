@@ -8,6 +8,7 @@
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
+#include <assay/verification/unmeasured.hpp>
 
 #include "workload.hpp"
 
@@ -24,6 +25,7 @@ assay::Verified Workload::check_gradients(const Launch& launch) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  const assay::verification::Unmeasured unmeasured(trainer_.backend());
   assay::begin_part(host_, "data");
   asked_.check(trainer_.config());
   const std::string finite = assay::verification::check_finite(trainer_, trainer_.model());

@@ -16,6 +16,7 @@
 #include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/other_path.hpp>
 #include <assay/verification/spread_constants.hpp>
+#include <assay/verification/unmeasured.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
 
@@ -145,6 +146,7 @@ std::string Workload::check_start(double loss) const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  const assay::verification::Unmeasured unmeasured(trainer_.backend());
   assay::begin_part(host_, "data");
   asked_.check(trainer_.config());
   std::string text = model().backward ? assay::verification::check_finite(trainer_, trainer_.model()) : "";

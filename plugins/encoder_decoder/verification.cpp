@@ -25,6 +25,7 @@
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/relu_sides.hpp>
 #include <assay/verification/spread_constants.hpp>
+#include <assay/verification/unmeasured.hpp>
 #include "workload.hpp"
 
 namespace encoder_decoder {
@@ -214,6 +215,7 @@ assay::Verified Workload::check_ranks(const Launch& launch) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  const assay::verification::Unmeasured unmeasured(trainer_.backend());
   assay::begin_part(host_, "data");
   std::string text = assay::verification::check_finite(trainer_, trainer_.model());
   text += check_batches(launch);

@@ -6,6 +6,7 @@
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/spread_constants.hpp>
+#include <assay/verification/unmeasured.hpp>
 #include <assay/verification/whole_model_check.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
@@ -136,6 +137,7 @@ std::string Workload::Reference::take_weights(const std::string& when) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  const assay::verification::Unmeasured unmeasured(trainer_.backend());
   asked_.check(trainer_.config());
   return Reference(*this).verify(launch, [&] { enqueue_step(launch); });
 }

@@ -12,6 +12,7 @@
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/sampling.hpp>
+#include <assay/verification/unmeasured.hpp>
 #include "step.hpp"
 
 namespace sharded_optimizer {
@@ -56,6 +57,7 @@ std::uint64_t Workload::hash_of_read_weights() const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  const assay::verification::Unmeasured unmeasured(trainer_.backend());
   assay::begin_part(host_, "data");
   asked_.check(trainer_.config());
   assay::verification::check_finite_loss(trainer_);

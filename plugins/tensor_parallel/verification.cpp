@@ -8,6 +8,7 @@
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
+#include <assay/verification/unmeasured.hpp>
 #include <assay/verification/whole_model_check.hpp>
 #include <bit>
 #include <functional>
@@ -168,6 +169,7 @@ void Workload::Reference::after_step(int index) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  const assay::verification::Unmeasured unmeasured(trainer_.backend());
   asked_.check(trainer_.config());
   return Reference(*this).verify(launch, [&] { enqueue_step(launch); });
 }

@@ -1,14 +1,13 @@
 #include "telemetry.hpp"
 
 #include <assay/telemetry.h>
-#include <sched.h>
 #include <time.h>
 #include <assay/plugin.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
+#include "common/parallel_jobs.hpp"
 #include "rapl.hpp"
 
 struct assay_telemetry_reader {
@@ -28,26 +27,13 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Those that the calling thread may use.
-int usable_processors() {
-  constexpr int capacity = 1 << 15;  // the kernel refuses a set that is smaller than its own
-  struct Free {
-    void operator()(cpu_set_t* set) const { CPU_FREE(set); }
-  };
-  const std::unique_ptr<cpu_set_t, Free> set(CPU_ALLOC(capacity));
-  const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
-  if (!set || sched_getaffinity(0, bytes, set.get()) != 0)
-    throw Error(ASSAY_UNSUPPORTED, "this kernel does not tell which processors a thread may use");
-  return std::max(CPU_COUNT_S(bytes, set.get()), 1);
-}
-
 void read(assay_telemetry_reader& reader, assay_telemetry_moment moment, assay_telemetry_sample& out) {
   const double wall_s = seconds_of(CLOCK_MONOTONIC), process_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
   const double span_s = wall_s - reader.wall_s;
   out.known = 0;
   out.throttle = 0;
   if (moment != ASSAY_TELEMETRY_BEGIN && span_s > 0) {
-    const double share = (process_s - reader.process_s) / (span_s * usable_processors());
+    const double share = (process_s - reader.process_s) / (span_s * compute::usable_processors());
     out.utilisation_percent = std::clamp(share * 100.0, 0.0, 100.0);  // the two clocks are read one after the other
     out.utilisation_span_s = span_s;
     out.known = ASSAY_TELEMETRY_CPU_UTILISATION;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "attention_plans.hpp"
 #include "common/algorithm_cache.hpp"
 #include "common/chosen_algorithms.hpp"
+#include "common/parallel_jobs.hpp"
 #include "cuda_error.hpp"
 #include "gpu_use.hpp"
 #include "memory_account.hpp"
@@ -232,6 +234,10 @@ bool tuning_wanted() {
   return !text || std::string_view(text) != "0";
 }
 
+std::size_t workspace_of(const fe::graph::Graph& graph, std::int64_t index) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, graph.get_workspace_size_plan_at_index(index)));
+}
+
 struct Plan {
   std::shared_ptr<fe::graph::Graph> graph;
   compute::Tuning tuning = compute::Tuning::measured;
@@ -242,9 +248,7 @@ struct Plan {
   // By cuDNN's names; the values are set anew for each launch.
   std::unordered_map<std::int64_t, void*> pointers;
 
-  std::size_t workspace_of(std::int64_t index) const {
-    return static_cast<std::size_t>(std::max<std::int64_t>(0, graph->get_workspace_size_plan_at_index(index)));
-  }
+  std::size_t workspace_of(std::int64_t index) const { return cuda::workspace_of(*graph, index); }
   void point_at(const AttentionKey& key, const AttentionPointers& given, std::int64_t* random) {
     for (std::size_t i = 0; i < operands_of(key); ++i) pointers[static_cast<std::int64_t>(i) + 1] = given[i];
     if (key.dropout == 0.0F) return;
@@ -328,12 +332,12 @@ struct Chooser {
               compute::algorithm_mode()),
         shared(with) {}
 
-  // The name of the candidate that was chosen elsewhere, by the rank that leads or in an earlier process.
-  std::optional<std::string> known(const AttentionKey& key, compute::Tuning tuning) {
+  // The name of the candidate that was chosen elsewhere, by the rank that leads or in an earlier process; or empty.
+  std::string known(const AttentionKey& key, compute::Tuning tuning) const {
     if (tuning == compute::Tuning::measured)
       if (const auto told = shared.find(key.text_with_strides())) return told->algorithm;
-    if (const auto kept = cache.find(key.text_with_strides())) return kept->algorithm;
-    return std::nullopt;
+    const auto kept = cache.find(key.text_with_strides());
+    return kept ? kept->algorithm : "";
   }
   void keep(const Plan& plan, const AttentionKey& key) {
     if (plan.microseconds && gpu.may_keep(plan.times_us))
@@ -344,64 +348,69 @@ struct Chooser {
   }
 };
 
-// Takes the candidate of that name, and builds no other. False where there is none, or it does not run.
-bool take_known(Plan& plan, const std::optional<std::string>& name, const AttentionKey& key, cudnnHandle_t handle,
-                cudaStream_t stream) {
-  if (!name) return false;
-  const std::int64_t count = plan.graph->get_execution_plan_count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (name_of_plan(*plan.graph, i) != *name || plan.graph->build_plan_at_index(i).is_bad()) continue;
-    plan.candidate = i;
-    try {
-      try_out(plan, {i}, key, handle, stream);
-      return true;
-    } catch (const Error&) {
-      return false;  // the others are tried as if none were known
-    }
-  }
-  return false;
-}
+// With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
+// choice for each pass is what everybody runs together.
+bool is_choice(const AttentionKey& key) { return tuning_wanted() && key.dropout == 0.0F; }
 
-// The first `wanted` candidates that can be built, or as many as there are; with none, what cuDNN says of the last.
-std::vector<std::int64_t> build_first(const Plan& plan, int wanted, std::string& last_error) {
+// The candidates of one graph that were built, first choice first; none: why not.
+struct Candidates {
+  std::shared_ptr<fe::graph::Graph> graph;
   std::vector<std::int64_t> built;
-  const std::int64_t count = plan.graph->get_execution_plan_count();
+  std::string refusal;
+};
+
+// Compiles kernels, so that it takes a second; runs nothing on the GPU. `known`: the name of the candidate that was
+// chosen elsewhere, or empty; it is then the only one that is built.
+Candidates build(std::shared_ptr<fe::graph::Graph> described, cudnnHandle_t handle, int wanted,
+                 const std::string& known) {
+  Candidates candidates{std::move(described), {}, {}};
+  fe::graph::Graph& graph = *candidates.graph;
+  if (candidates.refusal = find_candidates(graph, handle); !candidates.refusal.empty()) return candidates;
+  std::vector<std::int64_t>& built = candidates.built;
+  const std::int64_t count = graph.get_execution_plan_count();
+  for (std::int64_t i = 0; i < count && !known.empty() && built.empty(); ++i)
+    if (name_of_plan(graph, i) == known && graph.build_plan_at_index(i).is_good()) built.push_back(i);
+  if (!built.empty()) return candidates;
+  candidates.refusal = "no plan could be built";
   for (std::int64_t i = 0; i < count && static_cast<int>(built.size()) < wanted; ++i) {
-    fe::error_t status = plan.graph->build_plan_at_index(i);
+    fe::error_t status = graph.build_plan_at_index(i);
     if (status.is_bad()) {
-      last_error = status.get_message();
+      candidates.refusal = status.get_message();
       continue;
     }
     // A later candidate that wants far more memory is no alternative: its speed would be paid for elsewhere.
     constexpr std::size_t margin = std::size_t{64} << 20;
-    if (!built.empty() && plan.workspace_of(i) > 2 * plan.workspace_of(built.front()) + margin) continue;
+    if (!built.empty() && workspace_of(graph, i) > 2 * workspace_of(graph, built.front()) + margin) continue;
     built.push_back(i);
   }
-  return built;
+  return candidates;
 }
 
-Plan build(const AttentionKey& key, compute::Tuning tuning, cudnnHandle_t handle, cudaStream_t stream,
-           Chooser& chooser) {
-  const auto unsupported = [&](const std::string& text) {
-    return Error(ASSAY_UNSUPPORTED,
-                 fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), text));
+// Of what was built. Runs on the GPU.
+Plan choose(Candidates candidates, const AttentionKey& key, compute::Tuning tuning, const std::string& known,
+            cudnnHandle_t handle, cudaStream_t stream, Chooser& chooser) {
+  const auto require_one = [&] {
+    if (candidates.built.empty())
+      throw Error(ASSAY_UNSUPPORTED, fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(),
+                                                 candidates.refusal));
   };
+  const bool measure = is_choice(key) && tuning == compute::Tuning::measured;
   Plan plan;
   plan.tuning = tuning;
-  plan.graph = describe(key);
-  if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
-  // With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
-  // choice for each pass is what everybody runs together.
-  const bool is_choice = tuning_wanted() && key.dropout == 0.0F;
-  const bool measure = is_choice && tuning == compute::Tuning::measured;
-  const bool is_known = is_choice && take_known(plan, chooser.known(key, tuning), key, handle, stream);
-  if (!is_known) {
-    std::string last_error = "no plan could be built";
-    const std::vector<std::int64_t> built = build_first(plan, measure ? most_candidates : 1, last_error);
-    if (built.empty()) throw unsupported(last_error);
-    if (built.size() > 1) chooser.cache.refuse_to_choose(key.text_with_strides());  // one alone is no choice
-    plan.candidate = built.front();
-    try_out(plan, built, key, handle, stream);
+  const auto try_all = [&] {
+    require_one();
+    plan.graph = candidates.graph;
+    plan.candidate = candidates.built.front();
+    if (measure && candidates.built.size() > 1) chooser.cache.refuse_to_choose(key.text_with_strides());
+    try_out(plan, candidates.built, key, handle, stream);
+  };
+  try {
+    try_all();
+  } catch (const Error&) {
+    if (known.empty() || candidates.built.empty()) throw;
+    // One that is known and does not run: the others are tried as if none were known.
+    candidates = build(describe(key), handle, measure ? most_candidates : 1, "");
+    try_all();
   }
   if (measure) {
     chooser.keep(plan, key);
@@ -412,17 +421,51 @@ Plan build(const AttentionKey& key, compute::Tuning tuning, cudnnHandle_t handle
   return plan;
 }
 
+// cuDNN's frontend logs where CUDNN_FRONTEND_LOG_INFO asks for it, by a stream that it does not guard.
+std::size_t most_builders() {
+  static_cast<void>(fe::getLogger());  // whose making writes what all threads read
+  if (fe::isLoggingEnabled()) return 1;
+  constexpr int enough = 8;
+  return static_cast<std::size_t>(std::min(compute::usable_processors(), enough));
+}
+
 }  // namespace
 
 struct AttentionPlans::Impl {
+  // What the first preparation opens.
+  struct Tools {
+    Handle handle;  // the first is made alone, as cuDNN's documentation has it; then each thread has its own
+    Chooser chooser;
+    // cuDNN's plans may know the handle that they were built with: these go after them.
+    std::vector<std::optional<Handle>> builders;
+
+    Tools(int ordinal, cudaStream_t stream, compute::SharedAlgorithms& shared)
+        : handle(stream), chooser(ordinal, shared), builders(most_builders()) {}
+  };
+
+  int ordinal;
   cudaStream_t stream;
   compute::SharedAlgorithms& shared;
-  std::optional<Handle> handle;
-  std::optional<Chooser> chooser;
-  std::map<AttentionKey, Plan> plans;
   compute::Tuning tuning = compute::Tuning::measured;
+  std::optional<Tools> tools;
+  std::map<AttentionKey, Plan> plans;
+  struct Begun {
+    std::future<Candidates> candidates;
+    compute::Tuning tuning;
+    std::string known;
+  };
+  std::map<AttentionKey, Begun> begun;
+  std::optional<compute::ParallelJobs> jobs;  // the last, so that it goes first: its threads use what is above
+  bool is_building = false;
 
-  Impl(cudaStream_t on, compute::SharedAlgorithms& with) : stream(on), shared(with) {}
+  Impl(int of, cudaStream_t on, compute::SharedAlgorithms& with) : ordinal(of), stream(on), shared(with) {}
+
+  // Whether there is a plan that serves whoever prepares now.
+  bool has(const AttentionKey& key) const {
+    const auto found = plans.find(key);
+    return found != plans.end() &&
+           (found->second.tuning == compute::Tuning::measured || tuning == compute::Tuning::first_choice);
+  }
 
   Plan& at(const AttentionKey& key) {
     const auto found = plans.find(key);
@@ -432,10 +475,18 @@ struct AttentionPlans::Impl {
                               key.text()));
     return found->second;
   }
+
+  // On a thread of its own.
+  Candidates build_on(std::size_t thread, const AttentionKey& key, int wanted, const std::string& known) {
+    check(cudaSetDevice(ordinal), "make the device current to a thread");
+    std::optional<Handle>& own = tools->builders[thread];
+    if (!own) own.emplace(stream);
+    return build(describe(key), own->get(), wanted, known);
+  }
 };
 
-AttentionPlans::AttentionPlans(cudaStream_t stream, compute::SharedAlgorithms& shared)
-    : impl_(std::make_unique<Impl>(stream, shared)) {}
+AttentionPlans::AttentionPlans(int ordinal, cudaStream_t stream, compute::SharedAlgorithms& shared)
+    : impl_(std::make_unique<Impl>(ordinal, stream, shared)) {}
 AttentionPlans::~AttentionPlans() = default;
 
 std::string AttentionPlans::library() {
@@ -445,23 +496,40 @@ std::string AttentionPlans::library() {
 
 void AttentionPlans::set_tuning(compute::Tuning tuning) { impl_->tuning = tuning; }
 
+void AttentionPlans::start(const AttentionKey& key) {
+  if (impl_->has(key) || impl_->begun.contains(key)) return;
+  if (!impl_->tools) impl_->tools.emplace(impl_->ordinal, impl_->stream, impl_->shared);
+  if (!impl_->jobs) impl_->jobs.emplace(impl_->tools->builders.size());
+  // All that is asked of the cache, the other ranks, the environment and the device is asked here, and not by threads.
+  const compute::Tuning tuning = impl_->tuning;
+  const int wanted = is_choice(key) && tuning == compute::Tuning::measured ? most_candidates : 1;
+  const std::string known = is_choice(key) ? impl_->tools->chooser.known(key, tuning) : "";
+  auto candidates = impl_->jobs->start([impl = impl_.get(), key, wanted, known](std::size_t thread) {
+    return impl->build_on(thread, key, wanted, known);
+  });
+  impl_->begun.emplace(key, Impl::Begun{std::move(candidates), tuning, known});
+  impl_->is_building = true;
+}
+
+bool AttentionPlans::is_building() const { return impl_->is_building; }
+
+void AttentionPlans::wait() {
+  if (!impl_->is_building) return;
+  impl_->jobs->wait();
+  impl_->is_building = false;
+}
+
 std::size_t AttentionPlans::prepare(const AttentionKey& key) {
-  using compute::Tuning;
-  if (const auto found = impl_->plans.find(key);
-      found != impl_->plans.end() &&
-      (found->second.tuning == Tuning::measured || impl_->tuning == Tuning::first_choice))
-    return found->second.workspace_bytes;
-  if (!impl_->handle) impl_->handle.emplace(impl_->stream);
-  if (!impl_->chooser) {
-    int ordinal = 0;
-    check(cudaGetDevice(&ordinal), "ask for the current device");
-    impl_->chooser.emplace(ordinal, impl_->shared);
-  }
-  const Plan& plan =
-      impl_->plans
-          .insert_or_assign(key, build(key, impl_->tuning, impl_->handle->get(), impl_->stream, *impl_->chooser))
-          .first->second;
-  if (plan.tuning == Tuning::first_choice) return plan.workspace_bytes;
+  if (!impl_->begun.contains(key) && impl_->has(key)) return impl_->plans.find(key)->second.workspace_bytes;
+  start(key);
+  wait();
+  Impl::Begun begun = std::move(impl_->begun.extract(key).mapped());
+  Impl::Tools& tools = *impl_->tools;
+  const Plan& plan = impl_->plans
+                         .insert_or_assign(key, choose(begun.candidates.get(), key, begun.tuning, begun.known,
+                                                       tools.handle.get(), impl_->stream, tools.chooser))
+                         .first->second;
+  if (plan.tuning == compute::Tuning::first_choice) return plan.workspace_bytes;
   compute::note_algorithm(key.text(), "cuDNN " + name_of_plan(*plan.graph, plan.candidate));
   return plan.workspace_bytes;
 }
@@ -472,7 +540,7 @@ void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& p
                              void* workspace) {
   Plan& plan = impl_->at(key);
   plan.point_at(key, pointers, random);
-  plan.launch(impl_->handle->get(), workspace, plan.candidate, key);
+  plan.launch(impl_->tools->handle.get(), workspace, plan.candidate, key);
 }
 
 std::vector<compute::PrimitiveInfo> AttentionPlans::primitives() const {

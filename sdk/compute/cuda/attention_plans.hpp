@@ -47,21 +47,29 @@ using AttentionPointers = std::array<void*, attention_operands>;
 
 class AttentionPlans {
  public:
-  // No call of cuDNN before the first prepare(). The plans run on `stream` alone, the main lane's: a handle of cuDNN
-  // belongs to one stream, and no workload attends on the side lane. `shared` must outlive it.
-  AttentionPlans(cudaStream_t stream, compute::SharedAlgorithms& shared);
-  ~AttentionPlans();
+  // No call of cuDNN before the first start() or prepare(). The plans run on `stream` alone, the main lane's: a handle
+  // of cuDNN belongs to one stream, and no workload attends on the side lane. `shared` must outlive it.
+  AttentionPlans(int ordinal, cudaStream_t stream, compute::SharedAlgorithms& shared);
+  ~AttentionPlans();  // waits for plans that are being built
   AttentionPlans(const AttentionPlans&) = delete;
   AttentionPlans& operator=(const AttentionPlans&) = delete;
 
   static std::string library();      // cuDNN with its version
-  void set_tuning(compute::Tuning);  // of plans that are built from here on
+  void set_tuning(compute::Tuning);  // of plans that are begun from here on
+
+  // Begins to build the key's plan, unless it is there or begun, on a thread beside the caller: cuDNN compiles kernels
+  // for it, a second of a processor. At most 8 are built at a time, and no more than there are processors for. What
+  // cuDNN has against the key prepare() throws.
+  void start(const AttentionKey& key);
+  bool is_building() const;  // since a start(), until wait()
+  void wait();               // until nothing is being built
+
   // Builds the key's plan unless it is there: up to three candidates of cuDNN's heuristics, timed on memory taken for
   // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, dropout, or too little free memory, takes the first. What
-  // was chosen is kept on disk (common/algorithm_cache.hpp), so that the next process runs the same. With
-  // Tuning::first_choice, what is on disk or the first, without timing. Of several ranks one times, where their GPUs
-  // are alike. Returns the bytes of workspace that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's
-  // text.
+  // was chosen is kept on disk (common/algorithm_cache.hpp), so that the next process runs the same, and builds it
+  // alone. With Tuning::first_choice, what is on disk or the first, without timing. Of several ranks one times, where
+  // their GPUs are alike. Waits for all that is being built before anything is timed. Returns the bytes of workspace
+  // that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's text.
   std::size_t prepare(const AttentionKey& key);
   // The same without building: INVALID_ARGUMENT for a key that was never prepared.
   std::size_t workspace_bytes(const AttentionKey& key) const;

@@ -117,7 +117,7 @@ CudaBackend::CudaBackend(int ordinal, cudaStream_t stream)
   lanes_[0].stream = required(stream);
   lanes_[1].stream = side_stream_.get();
   matmuls_ = std::make_unique<MatmulPlans>(ordinal, shared_);
-  attentions_ = std::make_unique<AttentionPlans>(stream, shared_);
+  attentions_ = std::make_unique<AttentionPlans>(ordinal, stream, shared_);
 }
 
 CudaBackend::~CudaBackend() {
@@ -135,7 +135,19 @@ void CudaBackend::set_mode(Mode mode) {
   mode_ = mode;
   lane_ = 0,
   left_multiprocessors_ = 0;  // an exception may have left the side lane in use, and multiprocessors to others
-  if (mode == Mode::execute) matmuls_->end_preparing();
+  if (mode == Mode::prepare) return;
+  try {
+    finish_preparing();
+  } catch (...) {
+    matmuls_->end_preparing();
+    throw;
+  }
+  matmuls_->end_preparing();
+}
+
+void CudaBackend::finish_preparing() const {
+  attentions_->wait();
+  postponed_.carry_out();
 }
 
 void CudaBackend::run_any(const AnyOperation& operation) {
@@ -148,6 +160,7 @@ void CudaBackend::synchronize() {
 }
 
 std::vector<PrimitiveInfo> CudaBackend::primitives() const {
+  finish_preparing();
   std::vector<PrimitiveInfo> all = matmuls_->primitives();
   for (PrimitiveInfo& p : attentions_->primitives()) all.push_back(std::move(p));
   return all;
@@ -171,13 +184,17 @@ void CudaBackend::leave_multiprocessors(std::int32_t count) {
 
 // ---- workspace -----------------------------------------------------------------------------------------------------
 
-std::size_t CudaBackend::workspace_bytes() const { return lanes_[0].scratch_bytes + lanes_[1].scratch_bytes; }
+std::size_t CudaBackend::workspace_bytes() const {
+  finish_preparing();
+  return lanes_[0].scratch_bytes + lanes_[1].scratch_bytes;
+}
 
 void CudaBackend::set_workspace(void* address, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(address) % scratch_alignment)
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "the workspace on the GPU is not 256-byte aligned; expected what a device's "
                 "allocate() returned");
+  finish_preparing();
   if (!address) bytes = 0;
   auto* at = static_cast<char*>(address);
   for (Lane& lane : lanes_) {
@@ -188,12 +205,16 @@ void CudaBackend::set_workspace(void* address, std::size_t bytes) {
   }
 }
 
+void CudaBackend::want_scratch(std::size_t lane, std::size_t bytes) {
+  lanes_[lane].scratch_bytes = std::max(lanes_[lane].scratch_bytes, round_up(bytes, scratch_alignment));
+}
+
 void* CudaBackend::scratch(std::size_t bytes) {
-  Lane& lane = lanes_[lane_];
   if (preparing()) {
-    lane.scratch_bytes = std::max(lane.scratch_bytes, round_up(bytes, scratch_alignment));
+    want_scratch(lane_, bytes);
     return nullptr;
   }
+  const Lane& lane = lanes_[lane_];
   if (bytes > lane.given_bytes)
     throw Error(ASSAY_INVALID_ARGUMENT,
                 fmt::format("an operation on the GPU needs {} bytes of workspace, but {} were given to its lane; run "

@@ -82,9 +82,12 @@ void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, cons
   // The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
   if (lane_ != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
   const std::size_t head = key.dropout > 0.0F ? random_bytes : 0;
-  auto* const memory =
-      static_cast<char*>(scratch(head + (preparing() ? attentions_->prepare(key) : attentions_->workspace_bytes(key))));
-  if (preparing()) return;
+  if (preparing()) {
+    attentions_->start(key);
+    postponed_.add([this, key, head, lane = lane_] { want_scratch(lane, head + attentions_->prepare(key)); });
+    return;
+  }
+  auto* const memory = static_cast<char*>(scratch(head + attentions_->workspace_bytes(key)));
   auto* const random = reinterpret_cast<std::int64_t*>(memory);
   if (head) launch_attention_seed(stream(), dropout_args(dropout), random);
   attentions_->execute(key, pointers, head ? random : nullptr, memory + head);

@@ -28,9 +28,21 @@ void CudaBackend::execute(const op::Matmul& op) {
     if (!preparing() && !op.accumulate) clear(call, stream());
     return;
   }
-  const MatmulPlans::Plan& plan = preparing() ? matmuls_->prepare(call.key) : matmuls_->find(call.key);
-  void* const workspace = scratch(MatmulPlans::workspace_bytes(plan));
-  if (!preparing()) matmuls_->execute(plan, call, workspace, stream());
+  if (!preparing()) {
+    const MatmulPlans::Plan& plan = matmuls_->find(call.key);
+    matmuls_->execute(plan, call, scratch(MatmulPlans::workspace_bytes(plan)), stream());
+    return;
+  }
+  const auto prepare = [this, key = call.key, lane = lane_] {
+    want_scratch(lane, MatmulPlans::workspace_bytes(matmuls_->prepare(key)));
+  };
+  // Algorithms are timed on a quiet device: what builds attention's plans meanwhile loads code into the same context,
+  // and a launch that waits for that would count as a slow one. All products from here on wait, so that they are
+  // prepared, and named in the record, in the order of the walk.
+  if (attentions_->is_building())
+    postponed_.add(prepare);
+  else
+    prepare();
 }
 
 }  // namespace assay::cuda

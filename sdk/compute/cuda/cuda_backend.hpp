@@ -12,6 +12,7 @@
 #include "attention_plans.hpp"
 #include "common/kernel_arguments.hpp"
 #include "common/operation_checks.hpp"
+#include "common/parallel_jobs.hpp"
 #include "common/shared_algorithms.hpp"
 #include "cuda_handles.hpp"
 
@@ -81,6 +82,10 @@ class CudaBackend final : public compute::Backend {
   // executing (null for 0 bytes). One region serves all operations of a lane, since none outlives its call and a lane
   // runs in order.
   void* scratch(std::size_t bytes);
+  void want_scratch(std::size_t lane, std::size_t bytes);
+  // Prepares what was put off while plans of attention were built: in the order of the walk, on a quiet device. Called
+  // by whoever asks what it makes known.
+  void finish_preparing() const;
   // Attention of 16-bit types.
   void run_cudnn(const char* operation, const AttentionKey& key, const AttentionPointers& pointers,
                  const Dropout& dropout);
@@ -98,6 +103,7 @@ class CudaBackend final : public compute::Backend {
   std::unique_ptr<MatmulPlans> matmuls_;
   std::unique_ptr<AttentionPlans> attentions_;
   std::unique_ptr<CudaInspector> inspector_;  // made when a verification asks for it
+  mutable PostponedCalls postponed_;  // see finish_preparing()
 };
 
 }  // namespace assay::cuda

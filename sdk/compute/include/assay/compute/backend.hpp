@@ -89,7 +89,10 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual const char* kind() const = 0;  // "cpu", "cuda"
-  virtual void set_mode(Mode) = 0;       // which begins on the main lane
+  // A mode begins on the main lane. What takes long to prepare may go on beside the walk until the mode is execute, or
+  // until workspace_bytes(), set_workspace() or primitives() is asked: they throw what such an operation is refused
+  // for, the first of the walk. The new mode holds even so.
+  virtual void set_mode(Mode) = 0;
   virtual void synchronize() = 0;
   // Bytes of workspace the operations seen so far need; the caller provides at least that much after preparing.
   virtual std::size_t workspace_bytes() const = 0;

@@ -36,8 +36,8 @@ class CountedBackend final : public ForwardingBackend {
   }
 
   void set_mode(Mode mode) override {
+    mode_ = mode;  // it holds even where the real one throws
     real().set_mode(mode);
-    mode_ = mode;
   }
   void run_any(const AnyOperation& operation) override {
     real().run_any(operation);

@@ -18,10 +18,14 @@ class Workspace {
   // executes afterwards. The object must outlive the backend's operations.
   template <class F>
   void prepare(const Host& host, Backend& backend, F&& enqueue) {
-    {
-      const Preparing preparing(backend);
+    backend.set_mode(Mode::prepare);
+    try {
       std::forward<F>(enqueue)();
+    } catch (...) {
+      backend.set_mode(Mode::execute);  // what this throws was found first: an operation before the one that threw
+      throw;
     }
+    backend.set_mode(Mode::execute);
     const std::size_t wanted = backend.workspace_bytes();
     if (wanted <= memory_.bytes()) return;
     backend.synchronize();
@@ -40,17 +44,6 @@ class Workspace {
   std::uint64_t times_taken() const { return times_taken_; }
 
  private:
-  class Preparing {
-   public:
-    explicit Preparing(Backend& backend) : backend_(backend) { backend_.set_mode(Mode::prepare); }
-    ~Preparing() { backend_.set_mode(Mode::execute); }
-    Preparing(const Preparing&) = delete;
-    Preparing& operator=(const Preparing&) = delete;
-
-   private:
-    Backend& backend_;
-  };
-
   DeviceMemory memory_;
   std::uint64_t times_taken_ = 0;
 };
