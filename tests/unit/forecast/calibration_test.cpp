@@ -75,11 +75,13 @@ Walk walk_of(double least_s) {
 }
 
 TEST(Calibration, WhatIsBesideTheStepsIsThatOfTheNearestSizes) {
-  const std::vector<double> sizes{1, 1.1, 8, 10}, values{2, 4, 30, 50};
-  EXPECT_EQ(median_of_nearest(sizes, values, 1), 3);
-  EXPECT_EQ(median_of_nearest(sizes, values, 0.01), 3);
-  EXPECT_EQ(median_of_nearest(sizes, values, 9), 40);
-  EXPECT_EQ(median_of_nearest(sizes, values, 1000), 40);
+  // Of an even number the larger middle one is the median.
+  const std::vector<double> sizes{1, 1.1, 9, 10}, values{2, 4, 30, 50};
+  EXPECT_EQ(median_of_nearest(sizes, values, 1), 4);
+  EXPECT_EQ(median_of_nearest(sizes, values, 0.01), 4);
+  EXPECT_EQ(median_of_nearest(sizes, values, 9), 50);
+  EXPECT_EQ(median_of_nearest(sizes, values, 1000), 50);
+  EXPECT_EQ(median_of_nearest({3, 9, 10}, {1, 7, 5}, 4), 1);
   EXPECT_EQ(median_of_nearest({5}, {7}, 1), 7);
 }
 

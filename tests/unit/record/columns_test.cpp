@@ -228,6 +228,7 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
   record["host"] = "n0";
   record["environment"] = "00aa";
   record["repeat"] = 1;
+  record["verify"]["refers_to"] = {{"index", 2}, {"hash", "9f2c"}, {"status", "ok"}};
   for (const char* part : {"load", "create", "warmup", "finish", "verify", "repeat", "peak", "destroy"})
     record["wall_s"][part] = 0.25;
   record::WorkloadNames workload;
@@ -263,6 +264,7 @@ TEST(Columns, OfWordsAreKnownAsSuch) {
   json["sampling"] = {{"rule", "until"}, {"mode", "waited"}, {"cold", true}};
   json["efficiency"] = {{"stated", {{"text", "a source"}}}, {"measured", {{"text", "by trial"}}}};
   json["rank"] = 1;
+  json["verify"]["refers_to"] = {{"index", 2}, {"hash", "9f2c"}, {"status", "ok"}};
   json["device"].update({{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}, {"abi", "1.1"}});
   json["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}, {"abi", "1.3"}};
   json["host"] = "n0";
