@@ -360,6 +360,7 @@ class CaseRun {
             .wait = [this] { wait_for_device(); },
             .with_new_object = [this](const std::function<void()>& what) { with_new_object(what); },
             .waits_for_each_step = spec_.plan().sync,
+            .computes_on_processors = spec_.device_kind == "cpu",
             .takes_steps_after_finish = takes_steps_after_finish() || !workload_->finish};
   }
 

@@ -12,13 +12,15 @@ namespace {
 
 constexpr std::uint64_t room_for_marks = std::uint64_t{1} << 16;
 
-// A repetition costs at most this, or a few steps where one is long.
-constexpr double repeated_s = 2;
-constexpr double fewest_measured = 2, enough_measured = 8;
+// A repetition costs at most this, or the warm-up and two measured steps where these are longer.
+constexpr double repeated_s = 1;
+constexpr double fewest_measured = 2;
 
 // A device that does not repeat itself differs from one repetition to the next by about as much as from the timed steps
-// to either: three repetitions have seen its spread, and a part of its work left out is far beyond it.
-constexpr std::size_t most_repetitions = 3;
+// to either, and a part of its work left out is far beyond it. How far two runs of one step are apart is chance, and
+// often nothing: their spread, relative to the sizes of what is added up, is the largest of all steps, and where that
+// is not enough further repetitions see more of it.
+constexpr std::size_t most_repetitions = 5;
 constexpr double most_spreads = 8;
 
 // The fastest of three repetitions takes so much longer than the timed steps only where these did not wait for their
@@ -41,19 +43,31 @@ struct Difference {
   double timed, repeated, allowed;
 };
 
+// By kind of mark the largest distance of two repetitions in any step, relative to the mark's magnitude there.
+std::vector<double> spread_of(const StepAccount& timed, const std::vector<StepAccount>& repetitions,
+                              std::size_t marks) {
+  std::vector<double> spread(static_cast<std::size_t>(timed.marks_per_step));
+  for (std::size_t mark = 0; mark < marks; ++mark) {
+    const double magnitude = timed.marks[2 * mark + 1];
+    if (!(magnitude > 0)) continue;
+    double& apart = spread[mark % spread.size()];
+    for (const StepAccount& a : repetitions)
+      for (const StepAccount& b : repetitions)
+        apart = std::max(apart, distance(a.marks[2 * mark], b.marks[2 * mark]) / magnitude);
+  }
+  return spread;
+}
+
 // The first mark by which the timed steps differ from a repetition beyond what is allowed.
 std::optional<Difference> difference(const StepAccount& timed, const std::vector<StepAccount>& repetitions,
                                      std::size_t marks) {
-  std::vector<double> spread(static_cast<std::size_t>(timed.marks_per_step));  // of each kind of mark, up to here
+  const std::vector<double> spread = spread_of(timed, repetitions, marks);
   for (std::size_t mark = 0; mark < marks; ++mark) {
-    double& apart = spread[mark % spread.size()];
-    for (const StepAccount& a : repetitions)
-      for (const StepAccount& b : repetitions) apart = std::max(apart, distance(a.marks[2 * mark], b.marks[2 * mark]));
-    if (distance(timed.marks[2 * mark], repetitions.front().marks[2 * mark]) == 0) continue;
     const double own = timed.marks[2 * mark], magnitude = timed.marks[2 * mark + 1];
     const double again = repetitions.front().marks[2 * mark];
-    const double by_tolerance = timed.tolerance > 0 ? timed.tolerance * magnitude : 0;
-    const double allowed = timed.tolerance > 0 ? std::max(by_tolerance, most_spreads * apart) : 0;
+    if (distance(own, again) == 0) continue;
+    const double allowed =
+        timed.tolerance > 0 ? std::max(timed.tolerance, most_spreads * spread[mark % spread.size()]) * magnitude : 0;
     if (!(distance(own, again) <= allowed)) return Difference{mark, own, again, allowed};
   }
   return std::nullopt;
@@ -105,10 +119,8 @@ std::string mistake_in_count(const StepAccount& account, const measure::LoopResu
 
 std::uint64_t steps_to_repeat(const measure::LoopResult& measured, double step_s) {
   const double affordable = step_s > 0 ? repeated_s / step_s : static_cast<double>(measured.iterations);
-  const double least =
-      static_cast<double>(measured.iterations_before_window) + std::clamp(affordable, fewest_measured, enough_measured);
-  const double wanted = std::min(std::max(least, affordable), static_cast<double>(measured.iterations));
-  return static_cast<std::uint64_t>(wanted);
+  const double least = static_cast<double>(measured.iterations_before_window) + fewest_measured;
+  return static_cast<std::uint64_t>(std::min(std::max(least, affordable), static_cast<double>(measured.iterations)));
 }
 
 RepeatedSteps compare_repeated(const StepAccount& account, const TimedSteps& timed, const RepeatSteps& repeat,

@@ -17,7 +17,9 @@ struct StepAccount {
   std::uint64_t steps = 0, marks_per_step = 0;
   std::vector<double> marks;  // of the first steps
   double tolerance = 0;
-  double took_s = 0;  // of repeated steps: from the first one's call until the account could be read
+  // Of repeated steps: from the first one's call until the account could be read; on a CPU no more than its threads had
+  // of the processors.
+  double took_s = 0;
 
   std::uint64_t marked_steps() const { return marks_per_step == 0 ? 0 : marks.size() / 2 / marks_per_step; }
 };
@@ -49,7 +51,7 @@ struct TimedSteps {
   std::uint64_t before_window = 0;  // those of them that were not measured
   double step_s = 0;                // mean of the measured ones
 };
-// Repeats the first steps, up to three times while a repetition differs from them. Nothing is compared where no step
+// Repeats the first steps, up to five times while a repetition differs from them. Nothing is compared where no step
 // has marks. `any_rank`: whether it is so on any rank, since all repeat together.
 RepeatedSteps compare_repeated(const StepAccount& account, const TimedSteps& timed, const RepeatSteps& repeat,
                                const std::function<bool(bool)>& any_rank);

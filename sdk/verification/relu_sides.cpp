@@ -3,9 +3,12 @@
 #include <assay/plugin.hpp>
 
 #include <algorithm>
+#include <assay/compute/host_threads.hpp>
+#include <assay/compute/inspector.hpp>
 #include <assay/compute/operations.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -47,11 +50,9 @@ void for_each_part(Backend& backend, const Tensor& states, const Visit& visit) {
 
 // A state beyond it is not within rounding of 0.
 double limit_of(Backend& backend, const Tensor& states, double error) {
-  double squares = 0;
-  for_each_part(backend, states, [&](const Tensor&, const auto&, const std::vector<float>& values, std::size_t) {
-    for (const float x : values) squares += double{x} * double{x};
-  });
-  return error * std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(1, states.elements())));
+  const std::int64_t n = states.elements();
+  const auto sums = compute::inspector_of(backend)->sum_spans(states, {{0, n, 0}}, {1.0F});
+  return error * std::sqrt(sums.front().squares / static_cast<double>(std::max<std::int64_t>(1, n)));
 }
 
 // The least positive number that devices do not take for 0, and 0.
@@ -62,6 +63,19 @@ void put_side(std::byte* at, DType type, bool positive) {
     std::memcpy(at, &wide, sizeof wide);
   else
     std::memcpy(at, &narrow, sizeof narrow);
+}
+
+}  // namespace
+
+namespace {
+
+// `look(i)` over all processors.
+template <class Look>
+void over_states(std::size_t count, const Look& look) {
+  constexpr std::int64_t states_of_a_thread = std::int64_t{1} << 17;
+  compute::in_parts(static_cast<std::int64_t>(count), states_of_a_thread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) look(static_cast<std::size_t>(i));
+  });
 }
 
 }  // namespace
@@ -77,13 +91,14 @@ void NotesSides::run_any(const AnyOperation& operation) {
   if (!executes_ || !states) return;
   real().synchronize();
   const auto n = static_cast<std::size_t>(states.elements());
-  ReluSides::Sides& sides = sides_.of_operations.emplace_back(std::vector<bool>(n), std::vector<bool>(n));
+  std::vector<ReluSides::Side>& sides = sides_.of_operations.emplace_back(n);
   const double limit = limit_of(real(), states, sides_.error);
   for_each_part(real(), states, [&](const Tensor&, const auto&, const std::vector<float>& values, std::size_t first) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      sides.positive[first + i] = values[i] > 0;
-      sides.clear[first + i] = static_cast<double>(values[i]) > limit;
-    }
+    over_states(values.size(), [&](std::size_t i) {
+      sides[first + i] = static_cast<double>(values[i]) > limit ? ReluSides::Side::clear
+                         : values[i] > 0                        ? ReluSides::Side::positive
+                                                                : ReluSides::Side::other;
+    });
   });
 }
 
@@ -99,25 +114,26 @@ void FollowsSides::run_any(const AnyOperation& operation) {
   real().synchronize();
   const std::size_t which = next_++;
   if (which >= sides_.of_operations.size() ||
-      sides_.of_operations[which].positive.size() != static_cast<std::size_t>(states.elements()))
+      sides_.of_operations[which].size() != static_cast<std::size_t>(states.elements()))
     throw Error(ASSAY_INTERNAL, "ReLU " + std::to_string(which) + " of " + std::to_string(states.elements()) +
                                     " states has no counterpart in the path that was noted");
-  const ReluSides::Sides& sides = sides_.of_operations[which];
+  const std::vector<ReluSides::Side>& sides = sides_.of_operations[which];
   const double limit = limit_of(real(), states, sides_.error);
   for_each_part(
       real(), states,
       [&](const Tensor& part, std::vector<std::byte>& bytes, const std::vector<float>& values, std::size_t first) {
-        std::int64_t followed = 0;
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          const bool positive = sides.positive[first + i];
-          if ((values[i] > 0) == positive || std::isnan(values[i])) continue;
-          if (static_cast<double>(values[i]) > limit || sides.clear[first + i])
+        std::atomic<std::int64_t> followed = 0;
+        over_states(values.size(), [&](std::size_t i) {
+          const ReluSides::Side side = sides[first + i];
+          const bool positive = side != ReluSides::Side::other;
+          if ((values[i] > 0) == positive || std::isnan(values[i])) return;
+          if (static_cast<double>(values[i]) > limit || side == ReluSides::Side::clear)
             throw Error(ASSAY_WRONG_RESULT, "state " + std::to_string(first + i) + " of ReLU " + std::to_string(which) +
                                                 " is positive on one path alone, and by more than the " +
                                                 workload::number(limit) + " that rounding explains");
           put_side(bytes.data() + i * size_of(part.dtype), part.dtype, positive);
           ++followed;
-        }
+        });
         if (followed > 0) real().upload(part, bytes.data());
         followed_ += followed;
       });

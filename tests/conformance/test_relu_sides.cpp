@@ -62,7 +62,7 @@ TEST(ReluSides, AnOperationWithoutCounterpartIsRefused) {
   FollowsSides following(backend(), none);
   EXPECT_EQ(status_of([&] { following.run(op::ActivationForward{.kind = compute::Activation::relu, .x = x, .y = y}); }),
             ASSAY_INTERNAL);
-  const ReluSides one{.error = error, .of_operations = {{{true}, {true}}}};
+  const ReluSides one{.error = error, .of_operations = {{ReluSides::Side::clear}}};
   EXPECT_EQ(status_of([&] { FollowsSides(backend(), one).text(); }), ASSAY_INTERNAL);
 }
 

@@ -104,17 +104,17 @@ void AuditedBackend::execute(const op::BiasAdd& op) {
 void AuditedBackend::execute(const op::BiasBackward& op) {
   if (!judge_->begins(op.name, op.dy, static_cast<double>(op.dy.elements()), op.accumulate ? " accumulate" : ""))
     return real().run(op);
-  const Values gradient = judge_->read(op.dy);
-  Values expected = op.accumulate ? judge_->read(op.dbias) : Values(static_cast<std::size_t>(op.dbias.elements()));
+  // By rows that add up: their weights are 1. Of n terms the absolute values come to sqrt(n times their squares) at
+  // most.
+  const std::int64_t columns = audit::width_of(op.dy), rows = audit::rows_of(op.dy);
+  const Values ones(static_cast<std::size_t>(rows), 1);
+  const LineSums sums = inspector_of(real())->sum_matrix(op.dy.view({rows, columns}), {}, {ones, ones}).of_columns;
+  const Values before = op.accumulate ? judge_->read(op.dbias) : Values(sums.values.size());
   real().run(op);
-  Values terms(expected.size());
-  for (std::size_t c = 0; c < terms.size(); ++c) terms[c] = std::abs(expected[c]);
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    expected[i % expected.size()] += gradient[i];
-    terms[i % terms.size()] += std::abs(gradient[i]);
-  }
-  judge_->each(op.dbias, "dbias", audit::whole(op.dbias),
-               [&](std::size_t i, std::int64_t, std::size_t) { return std::pair(expected[i], terms[i]); });
+  judge_->each(op.dbias, "dbias", audit::whole(op.dbias), [&](std::size_t i, std::int64_t, std::size_t) {
+    return std::pair(before[i] + sums.values[i],
+                     std::abs(before[i]) + std::sqrt(static_cast<double>(rows) * sums.squares[i]));
+  });
 }
 
 void AuditedBackend::execute(const op::SwigluForward& op) {

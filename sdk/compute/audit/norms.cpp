@@ -1,6 +1,9 @@
 // Normalisation over rows, alone and with what is fused to it. RMS normalisation is layer normalisation with a mean and
 // a bias of 0.
+#include <assay/compute/host_threads.hpp>
+
 #include <cmath>
+#include <mutex>
 #include <optional>
 
 #include "judge.hpp"
@@ -165,14 +168,23 @@ struct NormBackward {
     Values weight_terms(columns), bias_terms(columns);
     for (std::size_t c = 0; c < columns; ++c)
       weight_terms[c] = std::abs(weights[c]), bias_terms[c] = std::abs(biases[c]);
-    for (std::size_t r = 0; r < rows; ++r)
+    std::mutex adding;
+    over_rows(rows, columns, [&](std::size_t first, std::size_t last) {
+      Values of_weights(columns), of_weight_terms(columns), of_biases(columns), of_bias_terms(columns);
+      for (std::size_t r = first; r < last; ++r)
+        for (std::size_t c = 0; c < columns; ++c) {
+          const std::size_t i = r * columns + c;
+          of_weights[c] += dys[i] * normal(r, i);
+          of_weight_terms[c] += std::abs(dys[i]) * normal_terms(r, i);
+          of_biases[c] += dys[i];
+          of_bias_terms[c] += std::abs(dys[i]);
+        }
+      const std::scoped_lock lock(adding);
       for (std::size_t c = 0; c < columns; ++c) {
-        const std::size_t i = r * columns + c;
-        weights[c] += dys[i] * normal(r, i);
-        weight_terms[c] += std::abs(dys[i]) * normal_terms(r, i);
-        biases[c] += dys[i];
-        bias_terms[c] += std::abs(dys[i]);
+        weights[c] += of_weights[c], weight_terms[c] += of_weight_terms[c];
+        biases[c] += of_biases[c], bias_terms[c] += of_bias_terms[c];
       }
+    });
     const auto of = [](const Values& values, const Values& terms) {
       return [&](std::size_t i, std::int64_t, std::size_t) { return std::pair(values[i], terms[i]); };
     };
@@ -180,12 +192,28 @@ struct NormBackward {
     if (dbias) judge.each(*dbias, "dbias", audit::whole(*dbias), of(biases, bias_terms));
   }
 
+  template <class Work>
+  static void over_rows(std::size_t rows, std::size_t columns, const Work& work) {
+    constexpr std::size_t elements_of_a_thread = std::size_t{1} << 16;
+    in_parts(static_cast<std::int64_t>(rows),
+             static_cast<std::int64_t>(elements_of_a_thread / std::max<std::size_t>(1, columns) + 1),
+             [&](std::int64_t first, std::int64_t last) {
+               work(static_cast<std::size_t>(first), static_cast<std::size_t>(last));
+             });
+  }
+
   // The gradient by x of each element, and its terms; with the residual.
   void gradient(Values& values, Values& terms) const {
     const std::size_t columns = ws.size(), rows = rstds.size();
     values.resize(xs.size()), terms.resize(xs.size());
+    over_rows(rows, columns, [&](std::size_t first, std::size_t last) {
+      for (std::size_t r = first; r < last; ++r) gradient_of_row(r, values, terms);
+    });
+  }
+  void gradient_of_row(std::size_t r, Values& values, Values& terms) const {
+    const std::size_t columns = ws.size();
     const auto n = static_cast<double>(columns);
-    for (std::size_t r = 0; r < rows; ++r) {
+    {
       double ones = 0, normals = 0, ones_terms = 0, normals_terms = 0;
       for (std::size_t c = 0; c < columns; ++c) {
         const std::size_t i = r * columns + c;

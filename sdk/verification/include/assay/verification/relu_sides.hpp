@@ -10,7 +10,7 @@
 // A state that is beyond rounding of 0 and on another side is WRONG_RESULT.
 //
 // Both look at bias_relu_dropout_forward without dropout and at relu, in the order in which they come. Nothing in
-// Mode::prepare. They block, and the sides take two bits of the host's memory for each state.
+// Mode::prepare. They block, and the sides take a byte of the host's memory for each state.
 #pragma once
 #include <assay/compute/forwarding_backend.hpp>
 
@@ -22,10 +22,8 @@ namespace assay::verification {
 
 struct ReluSides {
   double error;
-  struct Sides {
-    std::vector<bool> positive, clear;  // clear: beyond rounding of 0
-  };
-  std::vector<Sides> of_operations;
+  enum class Side : std::uint8_t { other, positive, clear };  // clear: positive, and beyond rounding of 0
+  std::vector<std::vector<Side>> of_operations;               // by state
 };
 
 class NotesSides final : public compute::ForwardingBackend {
