@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t room_for_marks = std::uint64_t{1} << 16;
 
 // A repetition costs at most this, or the warm-up and two measured steps where these are longer.
-constexpr double repeated_s = 1;
+constexpr double repeated_s = 0.5;
 constexpr double fewest_measured = 2;
 
 // A device that does not repeat itself differs from one repetition to the next by about as much as from the timed steps

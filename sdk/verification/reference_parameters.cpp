@@ -82,12 +82,14 @@ Matrix ParametersInPlace::rows(Id id, const std::vector<std::int64_t>& which) {
 std::vector<double> ParametersInPlace::vector(Id id) { return inspector_->read(weight(id, 0, 0)); }
 
 void ParametersInPlace::keep_product(Id id, const Matrix& a, const Matrix& b) {
+  if (!set().all_gradients()) return;
   const Tensor found = set().gradient(id).slice(0, 0, static_cast<std::int64_t>(a.columns));
   differences_[id] = BlockDifference(
       inspector_->difference_from_product(found, factor_, a.values, b.values, static_cast<std::int64_t>(a.rows)));
 }
 
 void ParametersInPlace::keep(Id id, const std::vector<double>& gradient) {
+  if (!set().all_gradients()) return;
   std::vector<float> found;
   for (const double g : inspector_->read(set().gradient(id))) found.push_back(static_cast<float>(g) * factor_);
   differences_[id] = BlockDifference(found, {gradient.begin(), gradient.end()});

@@ -2,6 +2,7 @@
 // log. EVENT_NS is what each event is said to take; SWITCHED_DEVICE_CPU the CPU device's file.
 #include <assay/graph_events.h>
 #include <dlfcn.h>
+#include <cstdint>
 
 #include <cstdio>
 #include <cstdlib>

@@ -65,7 +65,7 @@ TEST(StepAccount, HasTheStepsThatWereCalled) {
 TEST(StepAccount, RepeatsAllStepsWhereTheyAreShort) {
   EXPECT_EQ(steps_to_repeat(of_steps(5, 105), 1e-3), 105u);
   EXPECT_EQ(steps_to_repeat(of_steps(5, 105), 0), 105u);
-  EXPECT_EQ(steps_to_repeat(of_steps(5, 105), 0.1), 10u);   // a second
+  EXPECT_EQ(steps_to_repeat(of_steps(5, 105), 0.05), 10u);  // half a second
   EXPECT_EQ(steps_to_repeat(of_steps(20, 120), 0.1), 22u);  // and some measured ones in any case
   EXPECT_EQ(steps_to_repeat(of_steps(1, 11), 10), 3u);      // two of long ones
   EXPECT_EQ(steps_to_repeat(of_steps(1, 2), 10), 2u);

@@ -59,7 +59,7 @@ class ParametersOnHost final : public ReferenceParameters {
 };
 
 // Holds the gradients that are in the arena against those of the reference, and keeps the differences by parameter;
-// those of parameters without a reference are empty. Blocks.
+// those of parameters without a reference, and of a forward alone all of them, are empty. Blocks.
 class ParametersInPlace final : public ReferenceParameters {
  public:
   // `reads_master`: by parameter, whether operations read it as the optimizer has it, and not in the activations'
