@@ -17,13 +17,12 @@ constexpr double repeated_s = 0.5;
 constexpr double fewest_measured = 2;
 
 // A device that does not repeat itself differs from one repetition to the next by about as much as from the timed steps
-// to either, and a part of its work left out is far beyond it. How far two runs of one step are apart is chance, and
-// often nothing: their spread, relative to the sizes of what is added up, is the largest of all steps, and where that
-// is not enough further repetitions see more of it.
+// to either, and a part of its work left out is far beyond it. Two runs of a step often agree by chance: where a few
+// repetitions have not seen enough of the spread, further ones do.
 constexpr std::size_t most_repetitions = 5;
 constexpr double most_spreads = 8;
 
-// The fastest of three repetitions takes so much longer than the timed steps only where these did not wait for their
+// The fastest repetition takes so much longer than the timed steps only where these did not wait for their
 // work. What is forgiven are the waits between short steps, which measured ones may not have had.
 constexpr double most_times_as_long = 3, forgiven_s = 0.05;
 
@@ -43,31 +42,21 @@ struct Difference {
   double timed, repeated, allowed;
 };
 
-// By kind of mark the largest distance of two repetitions in any step, relative to the mark's magnitude there.
-std::vector<double> spread_of(const StepAccount& timed, const std::vector<StepAccount>& repetitions,
-                              std::size_t marks) {
-  std::vector<double> spread(static_cast<std::size_t>(timed.marks_per_step));
-  for (std::size_t mark = 0; mark < marks; ++mark) {
-    const double magnitude = timed.marks[2 * mark + 1];
-    if (!(magnitude > 0)) continue;
-    double& apart = spread[mark % spread.size()];
-    for (const StepAccount& a : repetitions)
-      for (const StepAccount& b : repetitions)
-        apart = std::max(apart, distance(a.marks[2 * mark], b.marks[2 * mark]) / magnitude);
-  }
-  return spread;
-}
-
 // The first mark by which the timed steps differ from a repetition beyond what is allowed.
 std::optional<Difference> difference(const StepAccount& timed, const std::vector<StepAccount>& repetitions,
                                      std::size_t marks) {
-  const std::vector<double> spread = spread_of(timed, repetitions, marks);
+  std::vector<double> spread(static_cast<std::size_t>(timed.marks_per_step));  // of each kind of mark, up to here
   for (std::size_t mark = 0; mark < marks; ++mark) {
+    double& apart = spread[mark % spread.size()];
+    for (const StepAccount& a : repetitions)
+      for (const StepAccount& b : repetitions)
+        // What is no number is no measure of how far runs may be apart.
+        if (const double of_two = distance(a.marks[2 * mark], b.marks[2 * mark]); std::isfinite(of_two))
+          apart = std::max(apart, of_two);
+    if (distance(timed.marks[2 * mark], repetitions.front().marks[2 * mark]) == 0) continue;
     const double own = timed.marks[2 * mark], magnitude = timed.marks[2 * mark + 1];
     const double again = repetitions.front().marks[2 * mark];
-    if (distance(own, again) == 0) continue;
-    const double allowed =
-        timed.tolerance > 0 ? std::max(timed.tolerance, most_spreads * spread[mark % spread.size()]) * magnitude : 0;
+    const double allowed = timed.tolerance > 0 ? std::max(timed.tolerance * magnitude, most_spreads * apart) : 0;
     if (!(distance(own, again) <= allowed)) return Difference{mark, own, again, allowed};
   }
   return std::nullopt;

@@ -145,7 +145,7 @@ Account Trainer::account() const {
   // magnitude at the second step of a small decoder, in one run of several. This is four times that, and as much as a
   // rounding of all of them; of the loss a quarter of it. What is left out of a step is a hundred times that.
   if (!repeats_to_the_bit && config_.precision.activation != compute::DType::f32)
-    for (std::size_t i = 0; i < account.marks.size(); ++i) {
+    for (std::size_t i = StepAccount::marks_per_step; i < account.marks.size(); ++i) {
       constexpr std::array<double, StepAccount::marks_per_step> more{4, 16, 1};  // loss, results, state
       account.marks[i].magnitude *= more[i % more.size()];
     }

@@ -50,9 +50,15 @@ void for_each_part(Backend& backend, const Tensor& states, const Visit& visit) {
 
 // A state beyond it is not within rounding of 0.
 double limit_of(Backend& backend, const Tensor& states, double error) {
+  constexpr std::int64_t together = 4096;
   const std::int64_t n = states.elements();
-  const auto sums = compute::inspector_of(backend)->sum_spans(states, {{0, n, 0}}, {1.0F});
-  return error * std::sqrt(sums.front().squares / static_cast<double>(std::max<std::int64_t>(1, n)));
+  std::vector<compute::WeightedSpan> spans;
+  for (std::int64_t first = 0; first < n; first += together) spans.push_back({first, std::min(together, n - first), 0});
+  double squares = 0;
+  for (const compute::WeightedSum& sum :
+       compute::inspector_of(backend)->sum_spans(states, spans, std::vector<float>(together, 1)))
+    squares += sum.squares;
+  return error * std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(1, n)));
 }
 
 // The least positive number that devices do not take for 0, and 0.

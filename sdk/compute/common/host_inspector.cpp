@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "common/hash_of_word.hpp"
 
@@ -134,6 +135,9 @@ std::vector<RowSegment> segments_of(const Tensor& t, const std::vector<ElementSp
 
 BlockSums block_sums(const std::vector<float>& found, const std::vector<float>& expected) {
   constexpr std::int64_t length = BlockSums::block_elements;
+  if (found.size() != expected.size())
+    throw Error(ASSAY_INTERNAL,
+                std::to_string(found.size()) + " elements are held against " + std::to_string(expected.size()));
   BlockSums sums;
   sums.elements = static_cast<std::int64_t>(found.size());
   sums.blocks.resize(index((sums.elements + length - 1) / length));
@@ -448,7 +452,7 @@ BlockSums HostInspector::difference_from_product(const Tensor& found, float fact
             double* const out = expected.data() + (at - first);
             for (std::int64_t r = 0; r < rows; ++r) {
               const double of_row = a[index(r * m + i)];
-              if (of_row == 0) continue;
+              if (of_row == 0) continue;  // most of a row that stands for a token
               const double* const in = b.data() + r * n + j;
               for (std::int64_t c = 0; c < count; ++c) out[c] += of_row * in[c];
             }

@@ -391,8 +391,8 @@ Plan choose(Candidates candidates, const AttentionKey& key, compute::Tuning tuni
             cudnnHandle_t handle, cudaStream_t stream, Chooser& chooser) {
   const auto require_one = [&] {
     if (candidates.built.empty())
-      throw Error(ASSAY_UNSUPPORTED, fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(),
-                                                 candidates.refusal));
+      throw Error(ASSAY_UNSUPPORTED,
+                  fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), candidates.refusal));
   };
   const bool measure = is_choice(key) && tuning == compute::Tuning::measured;
   Plan plan;

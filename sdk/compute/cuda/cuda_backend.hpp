@@ -103,7 +103,7 @@ class CudaBackend final : public compute::Backend {
   std::unique_ptr<MatmulPlans> matmuls_;
   std::unique_ptr<AttentionPlans> attentions_;
   std::unique_ptr<CudaInspector> inspector_;  // made when a verification asks for it
-  mutable PostponedCalls postponed_;  // see finish_preparing()
+  mutable PostponedCalls postponed_;          // see finish_preparing()
 };
 
 }  // namespace assay::cuda

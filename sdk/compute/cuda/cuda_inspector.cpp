@@ -1,6 +1,7 @@
 #include "cuda_inspector.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "cuda_error.hpp"
@@ -266,6 +267,9 @@ BlockSums CudaInspector::difference(const KeptTensor& found, const Tensor& expec
     return compute::block_sums(on_host->values(), {wide.begin(), wide.end()});
   }
   const Tensor& kept = dynamic_cast<const KeptOnDevice&>(found).tensor();
+  if (kept.elements() != expected.elements())
+    throw Error(ASSAY_INTERNAL,
+                std::to_string(kept.elements()) + " elements are held against " + std::to_string(expected.elements()));
   BlockSums sums;
   sums.elements = kept.elements();
   const std::size_t blocks = count_of((sums.elements + BlockSums::block_elements - 1) / BlockSums::block_elements);

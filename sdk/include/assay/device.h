@@ -6,9 +6,10 @@
  *
  * The same rules as in assay/abi.h, and frozen like it; it grows as that does. The major version is part of the
  * symbol's name and of the ids of its extensions; the minor counts what is appended here and to the extensions' headers
- * (algorithms.h, cache.h, graph_events.h, memory_account.h, observation.h, planning.h, profiling.h, telemetry.h), each of whose tables
- * has a size of its own. Where a function fills a struct, the caller sets struct_size, and no byte behind it is
- * written. A host accepts every table that reaches to `release`, and uses the fields after it where a table has them.
+ * (algorithms.h, cache.h, graph_events.h, memory_account.h, observation.h, planning.h, profiling.h, telemetry.h), each
+ * of whose tables has a size of its own. Where a function fills a struct, the caller sets struct_size, and no byte
+ * behind it is written. A host accepts every table that reaches to `release`, and uses the fields after it where a
+ * table has them.
  *
  * Every function that returns a status leaves its text in error_text().
  * Threads: an assay_device is used by one thread at a time; count() and error_text() by any.

@@ -108,12 +108,11 @@ TEST(StepAccount, ADeviceThatDoesNotRepeatItselfHasItsSpread) {
   EXPECT_NE(repeated(account_of_values({3, 2}, 0.01), {{3, 2.1}}).result.mistake, "");
 }
 
-// An H200 left marks of a second step that repetitions had alike, 34 of their distances away, and was right: where a
-// device does not repeat itself, two runs of a step often agree by chance.
-TEST(StepAccount, TheSpreadOfAllStepsCounts) {
-  const StepAccount timed = account_of_values({3, 2, 2}, 1e-6);
-  EXPECT_EQ(repeated(timed, {{3, 2.1, 2}, {3, 2.1, 2.05}}).result.mistake, "");
-  EXPECT_NE(repeated(timed, {{3, 2.1, 2}, {3, 2.1, 2}}).result.mistake, "");
+TEST(StepAccount, WhatALaterStepDiffersByExcusesNoEarlierOne) {
+  const StepAccount timed = account_of_values({1, 5, 1}, 1e-3);
+  EXPECT_NE(repeated(timed, {{1, 1, 1}, {1, 1, 1.5}}).result.mistake, "");
+  EXPECT_NE(repeated(timed, {{1, 1, 1}, {1, 1, nan}}).result.mistake, "");
+  EXPECT_NE(repeated(timed, {{1, 1, 1}, {1, nan, 1}}).result.mistake, "") << "no number is no spread";
 }
 
 TEST(StepAccount, ATimeHoldsTheWorkOfItsStep) {

@@ -10,7 +10,7 @@
 
 namespace assay::compute {
 
-inline std::int64_t usable_processors() {
+inline std::int64_t processors_for_parts() {
   constexpr int most = 16;  // more are not worth their start
   cpu_set_t set;
   // More processors than a cpu_set_t counts: enough of them.
@@ -23,8 +23,8 @@ inline std::int64_t usable_processors() {
 template <class Work>
 void in_parts(std::int64_t count, std::int64_t least, const Work& work, std::int64_t step = 1) {
   const std::int64_t steps = (count + step - 1) / step;
-  const std::int64_t parts = std::clamp<std::int64_t>(count / std::max<std::int64_t>(1, least), 1,
-                                                      std::min(usable_processors(), std::max<std::int64_t>(1, steps)));
+  const std::int64_t parts = std::clamp<std::int64_t>(
+      count / std::max<std::int64_t>(1, least), 1, std::min(processors_for_parts(), std::max<std::int64_t>(1, steps)));
   const auto begin_of = [&](std::int64_t part) { return std::min(count, steps * part / parts * step); };
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(parts));
   const auto run = [&](std::int64_t part) {
