@@ -249,7 +249,8 @@ class CaseRun {
     result_.wall.measure_s = result.window_s;
     step_peaks_mib_ = steps.peaks_mib();
     if (!spec_.values.profile.ncu)  // whose times nobody is told
-      for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
+      for (std::string& note :
+           notes_on(result, spec_, *recorder_, services_->allocations_while_measuring(), phase_pass_->is_apart()))
         result_.note(std::move(note));
     profiler_->write_memory_snapshot();
     window_->tell(result_, spec_, *ranks_, result.window_s, steps.bounds_s());

@@ -206,7 +206,8 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
 }
 
 std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseSpec& spec,
-                                  const measure::Recorder& recorder, std::int64_t allocations_while_measuring) {
+                                  const measure::Recorder& recorder, std::int64_t allocations_while_measuring,
+                                  bool phases_apart) {
   std::vector<std::string> notes = record::steadiness_notes(to_ms(result.samples.step_ns));
   if (result.verdict == measure::Verdict::gave_up) notes.push_back(note_on_giving_up(result, *spec.plan().until));
   if (!spec.plan().sync)
@@ -218,7 +219,7 @@ std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseS
                     result.inner, recorder.leaves_out_captured() ? " in it" : ""));
   if (spec.plan().cold_cache) notes.emplace_back("cold_cache = true: the caches were flushed before each step");
   if (std::string note = note_on_instruments(result); !note.empty()) notes.push_back(std::move(note));
-  if (recorder.captured_unread())
+  if (recorder.captured_unread() && !phases_apart)
     notes.emplace_back(
         "sync = false: the phases of a captured step are not timed, its marks are one set for all steps");
   const bool starts_cold = !spec.values.measure.prepare;

@@ -44,7 +44,7 @@ TEST_F(PhasesApart, WhereTheirEventsWouldTakeTooMuchOfAStep) {
   use_a_device_whose_events_take(more_than_a_step);
   const json record = record_of("warmup = 5\nsteps = 7");
   EXPECT_EQ(record["status"], "ok") << record["reason"];
-  EXPECT_EQ(switched(), " off on off");
+  EXPECT_EQ(switched(), " off on off on off") << "on for the phases, and for kernels, which are told by phase";
   const json& pass = record["phase_pass"];
   EXPECT_EQ(pass["steps"], 7);
   EXPECT_EQ(pass["events"], 4);

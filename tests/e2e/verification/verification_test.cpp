@@ -132,7 +132,7 @@ TEST_F(Verification, WithoutRoomBelowTheMemoryLimitSaysALowerBoundOfWhatItNeeds)
                             .params = "size = \"tiny\"\nvocab_size = 20000\nprecision = \"fp32\"\nbatch_size = 2\n"
                                       "context_length = 16\n",
                             .measure = "warmup = 1\nsteps = 1",
-                            .run = "threads = 1\nmemory_limit = \"155MiB\""},
+                            .run = "threads = 1\nmemory_limit = \"130MiB\""},
                            1);
   EXPECT_EQ(r["status"], "oom");
   EXPECT_EQ(r["stage"], "verify");
