@@ -6,7 +6,7 @@
 
 namespace assay::host {
 
-// Whether this processor has them.
+// Returns whether this processor has instructions for SHA-256.
 bool has_sha256_instructions();
 
 // Takes 64 bytes a block into the eight words of the state. Needs these instructions.

@@ -50,7 +50,7 @@ class ProgressBoard {
   void set_phase(std::int32_t phase) noexcept;
   // Of a phase behind those of the table. The first 32 of all phases have room, for 56 bytes each.
   void set_phase_name(std::int32_t phase, std::string_view name) noexcept;
-  // Of a stage that tells its parts: a sign of life, and steps begin anew. Cut after 56 bytes.
+  // Names the part of the stage that begins, cut after 56 bytes. The call is a sign of life, and steps begin anew.
   void set_part(std::string_view name) noexcept;
   // Calls nest. No sign of life: a rank that waits may wait for one that hangs.
   void begin_wait() noexcept;

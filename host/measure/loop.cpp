@@ -80,8 +80,8 @@ class Loop {
     return has_enough ? left : std::max(left, std::min(fewest_settling_steps, most));
   }
 
-  // Of the warm-up's steps so far. The first of them has less on the device's timeline than on the host's clock of what
-  // happens once.
+  // Returns the shortest of the warm-up's steps so far. What happens once in the first step shows less on the device's
+  // timeline than on the host's clock.
   double shortest_on_device_ns() const {
     const std::vector<double>& ns = recorder_.step_device_ns();
     return *std::min_element(ns.begin(), ns.end());

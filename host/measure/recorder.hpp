@@ -83,7 +83,7 @@ class Recorder {
   std::int32_t open_phase() const {
     return stack_.empty() ? -1 : static_cast<std::int32_t>(marks_[stack_.back()].phase);
   }
-  // What was recorded. From here on the recorder is as new, but for the captured step, which it keeps.
+  // Returns what was recorded. Afterwards the recorder is as new, but it keeps the captured step.
   Samples take();
 
  private:

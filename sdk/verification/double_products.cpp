@@ -1,7 +1,7 @@
 #include "double_products.hpp"
 
 #include <algorithm>
-#include <thread>
+#include <assay/compute/host_threads.hpp>
 
 namespace assay::verification {
 namespace {
@@ -50,16 +50,12 @@ Matrix transposed(const Matrix& a) {
 
 Matrix product(const Matrix& a, const Matrix& b) {
   Matrix c(a.rows, b.columns);
-  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
-  const std::size_t blocks = (a.rows + block_rows - 1) / block_rows;
-  const std::size_t workers = std::min(processors, blocks);
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < workers; ++i) {
-    const std::size_t first = blocks * i / workers * block_rows;
-    const std::size_t end = std::min(blocks * (i + 1) / workers * block_rows, a.rows);
-    threads.emplace_back([&a, &b, &c, first, end] { multiply_rows(a, b, c, first, end); });
-  }
-  threads.clear();  // joins
+  compute::in_parts(
+      static_cast<std::int64_t>(a.rows), static_cast<std::int64_t>(block_rows),
+      [&](std::int64_t first, std::int64_t end) {
+        multiply_rows(a, b, c, static_cast<std::size_t>(first), static_cast<std::size_t>(end));
+      },
+      static_cast<std::int64_t>(block_rows));
   return c;
 }
 

@@ -75,16 +75,6 @@ class Bytes {
   const std::byte* at_ = nullptr;
 };
 
-// The first element of a row, all dimensions but the last flattened, from the tensor's first.
-std::int64_t offset_of_row(const Tensor& t, std::int64_t row) {
-  std::int64_t offset = 0;
-  for (int d = t.rank - 2; d >= 0; --d) {
-    offset += row % t.dim(d) * t.step(d);
-    row /= t.dim(d);
-  }
-  return offset;
-}
-
 // `visit(first, part)` for parts of a contiguous tensor that are copied one after the other.
 template <class Visit>
 void for_each_part(const Tensor& t, const Visit& visit) {
@@ -105,6 +95,15 @@ void read_segment(const Tensor& t, const std::byte* from, std::int64_t offset, s
 }
 
 }  // namespace
+
+std::int64_t offset_of_row(const Tensor& t, std::int64_t row) {
+  std::int64_t offset = 0;
+  for (int d = t.rank - 2; d >= 0; --d) {
+    offset += row % t.dim(d) * t.step(d);
+    row /= t.dim(d);
+  }
+  return offset;
+}
 
 std::vector<ElementSpan> spread_spans(std::int64_t elements, std::int64_t most, std::int64_t run) {
   if (elements <= most) return {{0, elements}};

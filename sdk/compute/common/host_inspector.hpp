@@ -42,6 +42,8 @@ class KeptOnHost final : public KeptTensor {
 
 // Sums of `found` against `expected`, which are as long.
 BlockSums block_sums(const std::vector<float>& found, const std::vector<float>& expected);
+// How far the first element of a row, all dimensions but the last flattened, is from the tensor's first.
+std::int64_t offset_of_row(const Tensor& t, std::int64_t row);
 // The elements of spans, out of a tensor of any strides.
 std::vector<RowSegment> segments_of(const Tensor& t, const std::vector<ElementSpan>& spans);
 

@@ -1,6 +1,6 @@
 // Jobs on threads of their own beside whoever wants them, and what has to wait until they are done. Plain C++.
 #pragma once
-#include <sched.h>
+#include <assay/compute/host_threads.hpp>
 #include <assay/plugin.hpp>
 
 #include <algorithm>
@@ -18,19 +18,6 @@
 #include <vector>
 
 namespace assay::compute {
-
-// Those that the calling thread may use.
-inline int usable_processors() {
-  constexpr int capacity = 1 << 15;  // the kernel refuses a set that is smaller than its own
-  struct Free {
-    void operator()(cpu_set_t* set) const { CPU_FREE(set); }
-  };
-  const std::unique_ptr<cpu_set_t, Free> set(CPU_ALLOC(capacity));
-  const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
-  if (!set || sched_getaffinity(0, bytes, set.get()) != 0)
-    throw Error(ASSAY_UNSUPPORTED, "this kernel does not tell which processors a thread may use");
-  return std::max(CPU_COUNT_S(bytes, set.get()), 1);
-}
 
 // Runs up to `most_threads` jobs at a time. All calls by one thread; what jobs share is theirs to guard.
 class ParallelJobs {

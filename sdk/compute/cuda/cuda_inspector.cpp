@@ -46,15 +46,6 @@ Inspected inspected(const Tensor& t) {
   return all;
 }
 
-std::int64_t offset_of_row(const Tensor& t, std::int64_t row) {
-  std::int64_t offset = 0;
-  for (int d = t.rank - 2; d >= 0; --d) {
-    offset += row % t.dim(d) * t.step(d);
-    row /= t.dim(d);
-  }
-  return offset;
-}
-
 void add_segment(std::vector<GatheredSegment>& all, std::int64_t offset, std::int64_t step, std::int64_t count,
                  std::int64_t& to) {
   for (std::int64_t done = 0; done < count; done += longest_segment) {
@@ -137,7 +128,7 @@ std::vector<double> CudaInspector::read(const Tensor& t, const std::vector<RowSe
   std::int64_t elements = 0;
   const std::int64_t step = t.step(-1);
   for (const RowSegment& s : segments)
-    add_segment(gathered, offset_of_row(t, s.row) + s.first * step, step, s.count, elements);
+    add_segment(gathered, compute::offset_of_row(t, s.row) + s.first * step, step, s.count, elements);
   if (elements == 0) return {};
   if (!make_room(count_of(elements) * sizeof(double) + gathered.size() * sizeof(GatheredSegment)))
     return on_host_.read(t, segments);
@@ -182,24 +173,20 @@ MatrixSums CudaInspector::sum_matrix(const Tensor& t, const LineWeights& over_co
     return on_host_.sum_matrix(t, over_columns, over_rows);
   Room room(*this);
   MatrixSums sums;
-  if (!over_columns.values.empty()) {
-    const double* const w = room.put(over_columns.values);
-    const double* const w2 = room.put(over_columns.squares);
-    auto* const values = room.zeros<double>(rows);
-    auto* const squares = room.zeros<double>(rows);
-    if (columns > 0) sum_rows(inspected(t), w, w2, values, squares, stream_);
-    sums.of_rows.values = room.get(values, rows);
-    sums.of_rows.squares = room.get(squares, rows);
-  }
-  if (!over_rows.values.empty()) {
-    const double* const w = room.put(over_rows.values);
-    const double* const w2 = room.put(over_rows.squares);
-    auto* const values = room.zeros<double>(columns);
-    auto* const squares = room.zeros<double>(columns);
-    if (columns > 0) sum_columns(inspected(t), w, w2, values, squares, stream_);
-    sums.of_columns.values = room.get(values, columns);
-    sums.of_columns.squares = room.get(squares, columns);
-  }
+  const auto sums_of = [&](const LineWeights& weights, std::size_t lines, const auto& enqueue) {
+    if (weights.values.empty()) return compute::LineSums();
+    const double* const w = room.put(weights.values);
+    const double* const w2 = room.put(weights.squares);
+    auto* const values = room.zeros<double>(lines);
+    auto* const squares = room.zeros<double>(lines);
+    if (columns > 0) enqueue(inspected(t), w, w2, values, squares, stream_);
+    compute::LineSums found;
+    found.values = room.get(values, lines);
+    found.squares = room.get(squares, lines);
+    return found;
+  };
+  sums.of_rows = sums_of(over_columns, rows, sum_rows);
+  sums.of_columns = sums_of(over_rows, columns, sum_columns);
   return sums;
 }
 
