@@ -7,7 +7,7 @@
 
 namespace assay {
 
-inline constexpr std::array<std::string_view, 37> reserved_names{"status",
+inline constexpr std::array<std::string_view, 38> reserved_names{"status",
                                                                  "reason",
                                                                  "index",
                                                                  "repeat",
@@ -33,6 +33,7 @@ inline constexpr std::array<std::string_view, 37> reserved_names{"status",
                                                                  "validity",
                                                                  "stage",
                                                                  "phase",
+                                                                 "part",
                                                                  "rank",
                                                                  "workload",
                                                                  "started",
@@ -46,9 +47,9 @@ inline constexpr std::array<std::string_view, 37> reserved_names{"status",
                                                                  "speedup"};
 
 // What stands before the first dot of a column: "memory.peak_mib", "run.device".
-inline constexpr std::array<std::string_view, 17> reserved_groups{
+inline constexpr std::array<std::string_view, 18> reserved_groups{
     "step",    "memory",  "telemetry", "validity", "sampling", "peak",  "device", "wall_s", "straggler",
-    "by_rank", "measure", "run",       "cluster",  "profile",  "assay", "plugin", "files"};
+    "by_rank", "measure", "run",       "cluster",  "profile",  "assay", "plugin", "files",  "verify"};
 
 // Phases whose statistics ("straggler.share") are columns of the host.
 inline constexpr std::array<std::string_view, 2> reserved_phases{"step", "straggler"};
