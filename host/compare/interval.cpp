@@ -1,5 +1,7 @@
 #include "compare/interval.hpp"
 
+#include "compare/groups.hpp"
+
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
@@ -13,6 +15,8 @@ namespace {
 constexpr double kFloorOfGroup = 0.4;
 // From so many degrees of freedom on Student's t is as good as normal.
 constexpr double kAsGoodAsNormal = 1e6;
+// A chance above this is no verdict in any comparison, however it is made up.
+constexpr double kWorthAsking = 0.2;
 
 // In double throughout. By default Boost computes in long double, which takes many times as long for digits that no
 // interval shows.
@@ -49,13 +53,41 @@ std::vector<Located> located(const std::vector<RunFigure>& runs, Statistic stati
   return result;
 }
 
+std::vector<double> levels_of(const std::vector<Located>& runs) {
+  std::vector<double> levels;
+  for (const Located& run : runs) levels.push_back(run.log_value);
+  return levels;
+}
+
+// The sides of the runs in the order of time; empty where not all of them say it.
+std::vector<bool> order_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b) {
+  std::vector<std::pair<double, bool>> runs;
+  for (const auto* side : {&a, &b})
+    for (const RunFigure& run : *side) {
+      if (!run.started_s) return {};
+      runs.emplace_back(*run.started_s, side == &b);
+    }
+  std::stable_sort(runs.begin(), runs.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<bool> order;
+  for (const auto& run : runs) order.push_back(run.second);
+  return order;
+}
+
 // Both sides, each run by the statistic of as many steps.
 struct Pair {
   std::vector<Located> a, b;
+  double factor = 1;  // of the measured error: runs near in time are alike
   Pair(const std::vector<RunFigure>& of_a, const std::vector<RunFigure>& of_b, Statistic statistic)
-      : a(located(of_a, statistic, fewest_steps(of_a, of_b))), b(located(of_b, statistic, fewest_steps(of_a, of_b))) {}
+      : a(located(of_a, statistic, fewest_steps(of_a, of_b))), b(located(of_b, statistic, fewest_steps(of_a, of_b))) {
+    take_order(of_a, of_b);
+  }
+  Pair(std::vector<Located> of_a, std::vector<Located> of_b) : a(std::move(of_a)), b(std::move(of_b)) {}
   bool are_groups() const { return a.size() > 1 && b.size() > 1; }
   double center() const { return mean_of(b) - mean_of(a); }
+  void take_order(const std::vector<RunFigure>& of_a, const std::vector<RunFigure>& of_b) {
+    if (!are_groups()) return;
+    if (const std::vector<bool> order = order_of(of_a, of_b); !order.empty()) factor = factor_of_order(order);
+  }
 };
 
 // Of a single run, by its own steps and by what runs are taken to differ.
@@ -64,16 +96,15 @@ double trusted_variance(const Located& run, const TestOptions& options) {
   return run.variance + assumed * assumed;
 }
 
-// Of one run among several, the least that runs are taken to differ. What their means differ by is measured then,
-// however many slow steps each of them has.
-double least_variance(const Located& run, Statistic statistic, const TestOptions& options) {
-  if (statistic != Statistic::mean) return trusted_variance(run, options);
-  return run.variance + options.run_to_run * options.run_to_run;
+// Of one run among several, the least that runs are taken to differ.
+double least_variance(const Located& run, const TestOptions& options) {
+  const double assumed = std::max(options.run_to_run, run.restless);
+  return run.least_variance + assumed * assumed;
 }
 
-double mean_least_variance(const std::vector<Located>& runs, Statistic statistic, const TestOptions& options) {
+double mean_least_variance(const std::vector<Located>& runs, const TestOptions& options) {
   double sum = 0;
-  for (const Located& run : runs) sum += least_variance(run, statistic, options);
+  for (const Located& run : runs) sum += least_variance(run, options);
   return sum / static_cast<double>(runs.size());
 }
 
@@ -90,27 +121,29 @@ double variance_between(const Pair& pair) {
     const double mean = mean_of(*side);
     for (const Located& run : *side) squares += (run.log_value - mean) * (run.log_value - mean);
   }
-  return squares / static_cast<double>(pair.a.size() + pair.b.size() - 2);
+  return pair.factor * pair.factor * squares / static_cast<double>(pair.a.size() + pair.b.size() - 2);
 }
 
 // Of a run of this side: what its steps tell is the least that runs differ by.
 double measured_variance(const std::vector<Located>& side, double between) {
   double within = 0;
-  for (const Located& run : side) within += run.variance / static_cast<double>(side.size());
+  for (const Located& run : side) within += run.least_variance / static_cast<double>(side.size());
   return std::max(between, within);
 }
 
 // Several runs on both sides: what runs differ by is measured. Few runs agree by chance, so that they are not trusted
 // more than so many single runs would be.
-Interval interval_of_groups(const Pair& pair, Statistic statistic, const TestOptions& options) {
+Interval interval_of_groups(const Pair& pair, const TestOptions& options) {
   const double between = variance_between(pair);
   double measured = variance_of_floors(options), assumed = measured;
   for (const auto* side : {&pair.a, &pair.b}) {
     measured += measured_variance(*side, between) / static_cast<double>(side->size());
-    assumed += mean_least_variance(*side, statistic, options) / static_cast<double>(side->size());
+    assumed += mean_least_variance(*side, options) / static_cast<double>(side->size());
   }
-  return {pair.center(), std::sqrt(measured), static_cast<double>(pair.a.size() + pair.b.size() - 2),
-          std::sqrt(assumed), true};
+  return {.center = pair.center(),
+          .measured_error = std::sqrt(measured),
+          .freedom = static_cast<double>(pair.a.size() + pair.b.size() - 2),
+          .assumed_error = std::sqrt(assumed)};
 }
 
 // A single run on a side: what runs differ by is assumed, more of it where the steps themselves are restless.
@@ -127,7 +160,15 @@ Interval interval_of_single_runs(const Pair& pair, const TestOptions& options) {
     }
   }
   const double freedom = per_freedom > 0 ? variance * variance / per_freedom : INFINITY;
-  return {pair.center(), std::sqrt(variance), freedom, 0, known};
+  return {.center = pair.center(), .measured_error = std::sqrt(variance), .freedom = freedom, .known = known};
+}
+
+Interval interval_of_pair(const Pair& pair, double states, const TestOptions& options) {
+  Interval interval = pair.are_groups() ? interval_of_groups(pair, options) : interval_of_single_runs(pair, options);
+  interval.states = states;
+  if (states > 0) interval.state_chance = chance_of_two_states(pair.a.size(), pair.b.size());
+  interval.a = levels_of(pair.a), interval.b = levels_of(pair.b);
+  return interval;
 }
 
 bool all_exact(const std::vector<RunFigure>& runs) {
@@ -136,21 +177,51 @@ bool all_exact(const std::vector<RunFigure>& runs) {
 
 }  // namespace
 
-double Interval::half(double confidence) const {
+double Interval::half_by_errors(double confidence) const {
   return std::max(t_quantile(freedom, confidence) * measured_error, t_quantile(INFINITY, confidence) * assumed_error);
 }
 
-double Interval::chance_of(double distance) const {
+double Interval::chance_by_errors(double distance) const {
   if (!(distance > 0)) return 1;
   const double measured = measured_error > 0 ? beyond(freedom, distance / measured_error) : 0;
   return std::max(measured, assumed_error > 0 ? beyond(INFINITY, distance / assumed_error) : 0);
 }
 
+double Interval::half(double confidence) const {
+  const double error = 1 - confidence;
+  if (state_chance == 0) return half_by_errors(confidence);
+  // Either the states are unlikely enough, or the distance is beyond what they explain.
+  const double beyond_states = states + half_by_errors(1 - error / 2);
+  return state_chance < error ? std::min(beyond_states, half_by_errors(1 - (error - state_chance))) : beyond_states;
+}
+
+double Interval::chance_of(double distance) const {
+  const double by_errors = chance_by_errors(distance);
+  if (state_chance == 0 || !(by_errors < kWorthAsking)) return by_errors;
+  // Where the runs of the sides lie among one another, what dealing them would do is no rarer than two states.
+  const bool are_groups = a.size() > 1 && b.size() > 1;
+  const double by_states = are_groups && !are_apart(a, b) ? chance_of_dealing(a, b) : state_chance;
+  return std::min(1.0, by_errors + std::min(by_states, chance_by_errors(distance - states)));
+}
+
 Interval interval_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic,
                      const TestOptions& options) {
   const Pair pair(a, b, statistic);
-  if (all_exact(a) && all_exact(b)) return {pair.center(), 0, 1, 0, true};
-  return pair.are_groups() ? interval_of_groups(pair, statistic, options) : interval_of_single_runs(pair, options);
+  if (all_exact(a) && all_exact(b)) return {.center = pair.center()};
+  return interval_of_pair(pair, std::log1p(options.states), options);
+}
+
+Interval interval_of_tails(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
+                           const TestOptions& options) {
+  const auto tails = [steps = fewest_steps(a, b)](const std::vector<RunFigure>& runs) {
+    std::vector<Located> result;
+    for (const RunFigure& run : runs) result.push_back(locate_tail(run, steps));
+    return result;
+  };
+  Pair pair(tails(a), tails(b));
+  pair.take_order(a, b);
+  // One hour has more slow steps than another, by nobody knows how many: a run or two a side do not tell.
+  return interval_of_pair(pair, options.states > 0 ? INFINITY : 0, options);
 }
 
 Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic,
@@ -158,10 +229,11 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
   const Pair pair(a, b, statistic);
   Scatter scatter;
   scatter.runs = std::max(a.size(), b.size());
+  scatter.states = std::log1p(options.states);
   scatter.center = pair.center();
   scatter.variance_of_floors = variance_of_floors(options);
   scatter.assumed_variance =
-      mean_least_variance(pair.a, statistic, options) + mean_least_variance(pair.b, statistic, options);
+      mean_least_variance(pair.a, options) + mean_least_variance(pair.b, options);
   scatter.measured_variance = mean_trusted_variance(pair.a, options) + mean_trusted_variance(pair.b, options);
   if (pair.are_groups()) {
     const double between = variance_between(pair);
@@ -172,8 +244,12 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
 
 Interval expected_interval(const Scatter& scatter, std::size_t runs) {
   const double n = static_cast<double>(runs);
-  return {scatter.center, std::sqrt(scatter.measured_variance / n + scatter.variance_of_floors), 2 * n - 2,
-          std::sqrt(scatter.assumed_variance / n + scatter.variance_of_floors), true};
+  return {.center = scatter.center,
+          .measured_error = std::sqrt(scatter.measured_variance / n + scatter.variance_of_floors),
+          .freedom = 2 * n - 2,
+          .assumed_error = std::sqrt(scatter.assumed_variance / n + scatter.variance_of_floors),
+          .states = scatter.states,
+          .state_chance = scatter.states > 0 ? chance_of_two_states(runs, runs) : 0};
 }
 
 }  // namespace assay::host::compare

@@ -1,5 +1,7 @@
 #include "compare/location.hpp"
 
+#include "compare/dependence.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -34,8 +36,9 @@ std::size_t stretches(std::size_t n) {
   return std::clamp<std::size_t>(static_cast<std::size_t>(std::sqrt(static_cast<double>(n))), 5, 20);
 }
 
-// Delete-a-group jackknife.
-double variance_of_location(const std::vector<double>& samples, Statistic statistic, std::size_t steps_each) {
+// Delete-a-group jackknife of what `figure` makes of samples.
+template <class Figure>
+double variance_of(const std::vector<double>& samples, const Figure& figure) {
   const std::size_t n = samples.size(), groups = stretches(n);
   std::vector<double> without;
   for (std::size_t g = 0; g < groups; ++g) {
@@ -43,7 +46,7 @@ double variance_of_location(const std::vector<double>& samples, Statistic statis
     const auto end = samples.begin() + static_cast<std::ptrdiff_t>((g + 1) * n / groups);
     std::vector<double> rest(samples.begin(), begin);
     rest.insert(rest.end(), end, samples.end());
-    without.push_back(log_location(rest, statistic, steps_each));
+    without.push_back(figure(rest));
   }
   const double count = static_cast<double>(groups);
   const double mean = std::accumulate(without.begin(), without.end(), 0.0) / count;
@@ -54,17 +57,6 @@ double variance_of_location(const std::vector<double>& samples, Statistic statis
 
 double of_few_steps(double deviation, std::size_t n) {
   return deviation * std::sqrt(std::min(1.0, kStepsWorthOne / static_cast<double>(n)));
-}
-
-// Of the mean: nobody knows of a single run which of its slow steps are the program's own. Half of what they add to the
-// mean may be another run's luck.
-double restlessness_of_mean(const std::vector<double>& samples) {
-  const double mean = location(samples, Statistic::mean);
-  double squares = 0;
-  for (const double x : samples) squares += (x - mean) * (x - mean);
-  const double n = static_cast<double>(samples.size());
-  const double added = std::log(mean / location(samples, Statistic::lower_quartile));
-  return std::max(of_few_steps(std::sqrt(squares / (n - 1)) / mean, samples.size()), added / 2);
 }
 
 // By the steps that were disturbed least: the quarter of them, or the half where that is but a few.
@@ -110,23 +102,43 @@ Located locate(const RunFigure& run, Statistic statistic, std::size_t steps_each
   Located l;
   if (run.exact) {
     l.log_value = std::log(run.mean);
-  } else if (run.samples.size() >= kFewestWithSpread) {
+  } else if (run.samples.size() >= kFewestWithSpread && statistic == Statistic::mean) {
     l.log_value = log_location(run.samples, statistic, steps_each);
-    l.variance = variance_of_location(run.samples, statistic, steps_each);
+    const ErrorOfMean error = error_of_mean(run.samples);
+    l.variance = error.variance, l.freedom = error.freedom, l.least_variance = error.if_independent;
+  } else if (run.samples.size() >= kFewestWithSpread) {
+    const auto figure = [&](const std::vector<double>& of) { return log_location(of, statistic, steps_each); };
+    l.log_value = figure(run.samples);
+    l.variance = l.least_variance = variance_of(run.samples, figure);
     l.freedom = static_cast<double>(stretches(run.samples.size()) - 1);
-    l.restless = statistic == Statistic::mean ? restlessness_of_mean(run.samples) : restlessness(run.samples);
+    l.restless = restlessness(run.samples);
   } else {
     l.log_value = std::log(run.samples.empty() ? run.mean : run.samples.front());
     const std::size_t n = run.n.value_or(kFewestWithSpread);
     l.spread_known = run.samples.empty() && run.std && n >= kFewestWithSpread;
     if (l.spread_known) {
       const double cv = *run.std / run.mean;
-      l.variance = cv * cv / static_cast<double>(n);
+      l.variance = l.least_variance = cv * cv / static_cast<double>(n);
       l.freedom = static_cast<double>(n - 1);
       l.restless = of_few_steps(cv, n);
     }
   }
   if (run.scale) l.log_value = std::log(*run.scale) - l.log_value;
+  return l;
+}
+
+Located locate_tail(const RunFigure& run, std::size_t steps_each) {
+  Located l;
+  if (run.samples.size() < kFewestWithSpread) {
+    l.spread_known = false;
+    return l;
+  }
+  const auto tail = [steps_each](const std::vector<double>& of) {
+    return log_location(of, Statistic::mean, steps_each) - log_location(of, Statistic::p05, steps_each);
+  };
+  l.log_value = tail(run.samples);
+  l.variance = l.least_variance = variance_of(run.samples, tail);
+  l.freedom = static_cast<double>(stretches(run.samples.size()) - 1);
   return l;
 }
 

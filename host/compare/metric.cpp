@@ -164,6 +164,7 @@ std::vector<std::string> metric_names(const record::CaseRecord& record) {
 std::string verdict_word(Outcome outcome, const std::string& metric, const MetricOfRecord& of_record) {
   if (outcome == Outcome::same) return "same";
   if (outcome == Outcome::differs) return "differs";
+  if (outcome == Outcome::differs_in_tail) return "differs in its tail";
   if (outcome == Outcome::cannot_tell) return "cannot tell";
   if (of_record.figure.timed) return is_worse(outcome, of_record.better) ? "slower" : "faster";
   if (metric.starts_with("memory")) return outcome == Outcome::higher ? "more" : "less";
@@ -172,7 +173,7 @@ std::string verdict_word(Outcome outcome, const std::string& metric, const Metri
 }
 
 bool is_worse(Outcome outcome, Direction better) {
-  return (better == Direction::lower_is_better && outcome == Outcome::higher) ||
+  return outcome == Outcome::differs_in_tail || (better == Direction::lower_is_better && outcome == Outcome::higher) ||
          (better == Direction::higher_is_better && outcome == Outcome::lower);
 }
 

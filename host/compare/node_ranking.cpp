@@ -145,6 +145,7 @@ class Ranker {
     has_single_runs_ = has_single_runs_ || here.runs.size() < 2;
     TestOptions test;
     test.statistic = Statistic::mean;
+    test.states = 0;  // a node in a slow state is what is looked for
     test.threshold = options_.threshold;
     test.confidence = 1 - options_.false_alarm / static_cast<double>(order_.size() * cases_.size());
     const TestResult result = compare_figures(others, here, test);
@@ -168,6 +169,7 @@ const char* word_of(const NodeFigure& figure) {
     case Outcome::lower: return "faster";
     case Outcome::higher: return "a little slower";  // surely slower, and perhaps by less than the threshold
     case Outcome::differs:
+    case Outcome::differs_in_tail:
     case Outcome::cannot_tell: break;
   }
   return "cannot tell";

@@ -20,8 +20,6 @@ constexpr double kContendedShare = 0.05;
 constexpr double kWaitAmplification = 2.0;
 // From here on a time says nothing about the program.
 constexpr double kHopelessShare = 0.25;
-// The means only object to a verdict: for that it is enough that they would be wrong in one of five such cases.
-constexpr double kConfidenceOfMeans = 0.8;
 // From so many times the steps on, a note says that the longer runs were taken in parts.
 constexpr std::size_t kManyTimesTheSteps = 2;
 // The number of runs is estimated so that they settle it in four of five attempts: in standard deviations of a normal
@@ -57,8 +55,8 @@ std::vector<RunFigure> undisturbed(const TestedSide& side, TestResult& result) {
   const bool shared = std::any_of(runs.begin(), runs.end(), [](const RunFigure& run) { return run.shared_device; });
   result.notes.push_back(
       shared ? fmt::format("others computed on the GPU of {} meanwhile; repeat it when it is free", side.label)
-             : fmt::format("{} waited for the processor {:.0f}% of its time: the interval allows "
-                           "for it; repeat it on a quieter machine",
+             : fmt::format("{}'s threads waited for a CPU {:.0f}% of the time, so its interval is wider. Rerun on a "
+                           "quieter machine",
                            side.label, least * 100));
   return runs;
 }
@@ -91,51 +89,23 @@ Outcome outcome_of(double low, double high, double threshold) {
   return high < 0 ? Outcome::lower : Outcome::cannot_tell;
 }
 
-// Slow steps that only one side has do not show in a low percentile: what it says does not stand against the means.
-class GuardByMeans {
- public:
-  GuardByMeans(const Interval& percentiles, const Interval& means, const Room& room, bool few_runs,
-               const TestOptions& options)
-      : percentiles_(percentiles), means_(means), room_(room), few_runs_(few_runs), options_(options) {}
+// The other figure than the statistic: that of undisturbed steps beside the mean, and the mean beside any other.
+Statistic other_than(Statistic statistic) { return statistic == Statistic::mean ? Statistic::p05 : Statistic::mean; }
 
-  bool objects_to(Outcome outcome) const {
-    if (outcome == Outcome::same) return differ_beyond_threshold();
-    return (outcome == Outcome::lower || outcome == Outcome::higher) && (point_elsewhere(outcome) || fall_short());
-  }
-
- private:
-  double threshold() const { return std::log1p(options_.threshold); }
-
-  bool differ_beyond_threshold() const {
-    const double half = means_.half(kConfidenceOfMeans);
-    return means_.center - half - room_.below > threshold() || means_.center + half + room_.above < -threshold();
-  }
-
-  // How far the means lie in the other direction than the outcome. Of single runs nobody knows how far the means of
-  // runs scatter: theirs have to differ at least half as much, in the same direction.
-  bool point_elsewhere(Outcome outcome) const {
-    if (few_runs_)
-      return means_.center * percentiles_.center <= 0 || 2 * std::abs(means_.center) < std::abs(percentiles_.center);
-    const double by = outcome == Outcome::lower ? means_.center - room_.below : -means_.center - room_.above;
-    return by > means_.half(kConfidenceOfMeans);
-  }
-
-  // They differ less than the percentiles, by more than chance, and perhaps not at all.
-  bool fall_short() const {
-    const double half = means_.half(options_.confidence) + std::max(room_.below, room_.above);
-    const bool other_ratio = std::abs(means_.center - percentiles_.center) > half;
-    const bool same_direction = means_.center * percentiles_.center > 0;
-    const bool farther = same_direction && std::abs(means_.center) > std::abs(percentiles_.center);
-    const bool differ_too = same_direction && std::abs(means_.center) > half;
-    return other_ratio && !farther && !differ_too;
-  }
-
-  const Interval& percentiles_;
-  const Interval& means_;
-  Room room_;
-  bool few_runs_;
-  const TestOptions& options_;
-};
+// Whether "same", or the better one of faster and slower, does not stand: the other figure says that B is worse.
+// `center` and `other` are log(B / A) by the two.
+bool objects(Outcome outcome, Statistic statistic, double center, double other, bool is_rate, double threshold) {
+  const Outcome better = is_rate ? Outcome::higher : Outcome::lower;
+  if (outcome != Outcome::same && outcome != better) return false;
+  // As times: more is worse.
+  const double by_statistic = is_rate ? -center : center, by_other = is_rate ? -other : other;
+  const bool is_by_mean = statistic == Statistic::mean;
+  const double slow_steps = is_by_mean ? by_statistic - by_other : by_other - by_statistic;  // more of them in B
+  if (by_other - by_statistic > threshold && by_other > threshold) return true;
+  if (outcome == Outcome::same) return slow_steps > threshold && std::abs(by_other) > threshold;
+  // Whoever waits for the steps, waits for their mean.
+  return !is_by_mean && slow_steps > threshold && by_other > 0;
+}
 
 Scatter scatter_with(Scatter scatter, const Room& room) {
   scatter.room_below = room.below, scatter.room_above = room.above;
@@ -184,16 +154,34 @@ std::string why_no_interval(const TestedSide& side_a, const TestedSide& side_b) 
       is_step ? "steps" : "figures", is_step ? "more steps (--set measure.steps=30) or " : "");
 }
 
-// Where several runs a side show by their means that they differ by more than the threshold, it is the slow steps that
-// do, and more runs would not bring the percentiles to say so.
-std::optional<TestResult> sure_by_means(const TestedSide& a, const TestedSide& b, TestOptions options) {
-  options.statistic = Statistic::mean;
-  TestResult result = compare_figures(a, b, options);
-  const double threshold = 1 + options.threshold;
-  const bool is_beyond = result.low && result.high && (*result.low > threshold || *result.high < 1 / threshold);
-  if (!is_beyond) return std::nullopt;
-  result.notes.emplace_back("the sides differ in their slow steps, which a low percentile does not see: by the means");
-  return result;
+// "same" or the better verdict, to which the other figure objects: surely, or perhaps by chance.
+void take_objection(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
+                    const TestOptions& options) {
+  const Interval tails = interval_of_tails(a, b, options);
+  const double chance = tails.chance_of(std::abs(tails.center));
+  const bool is_sure = tails.known && chance < 1 - options.confidence;
+  result.objected = true;
+  result.outcome = is_sure ? Outcome::differs_in_tail : Outcome::cannot_tell;
+  if (is_sure) result.chance = chance;
+  result.notes.push_back(fmt::format(
+      "B/A is {:.4g} by the {} and {:.4g} by the {}: the sides differ in their slow steps{}", result.ratio,
+      statistic_name(result.statistic), *result.other_ratio, statistic_name(other_than(result.statistic)),
+      is_sure ? "" : ", perhaps by chance"));
+}
+
+// What so few runs would show of a machine with one state.
+void note_states(TestResult& result, Interval interval, const Room& room, const TestOptions& options) {
+  const double error = 1 - options.confidence;
+  if (result.outcome != Outcome::cannot_tell || interval.state_chance < error) return;
+  interval.states = interval.state_chance = 0;
+  const double half = interval.half(options.confidence);
+  const double low = interval.center - half - room.below, high = interval.center + half + room.above;
+  if (outcome_of(low, high, std::log1p(options.threshold)) == Outcome::cannot_tell) return;
+  const std::size_t runs = std::min(result.runs_a, result.runs_b);
+  result.notes.push_back(fmt::format(
+      "{} a side may be in two states of the machine, up to {:g}% apart. If it has one (--states 0), the interval is "
+      "{:.4g} to {:.4g}",
+      runs == 1 ? "One run" : fmt::format("{} runs", runs), options.states * 100, std::exp(low), std::exp(high)));
 }
 
 }  // namespace
@@ -243,25 +231,24 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
 
   result.chance =
       interval.chance_of(interval.center > 0 ? interval.center - room.below : -interval.center - room.above);
+  // Other runs of these sides would lie as far apart too often, whatever the interval of normal errors says.
+  const bool is_claim = result.outcome == Outcome::lower || result.outcome == Outcome::higher;
+  if (is_claim && !(*result.chance < 1 - options.confidence)) {
+    result.outcome = Outcome::cannot_tell;
+    result.notes.emplace_back("the runs of the sides lie among one another: dealt to two sides at random, too many would "
+                              "lie as far apart");
+  }
   result.scatter = scatter_with(scatter_of(a, b, result.statistic, options), room);
-  const bool by_percentile = by_samples && result.statistic != Statistic::mean;
-  if (by_percentile) note_steps(a, b, result);
+  if (by_samples && result.statistic != Statistic::mean) note_steps(a, b, result);
+  note_states(result, interval, room, options);
+  if (by_samples && a.front().timed) {
+    const double other = interval_of(a, b, other_than(result.statistic), options).center;
+    result.other_ratio = std::exp(other);
+    if (objects(result.outcome, result.statistic, interval.center, other, is_rate, std::log1p(options.threshold)))
+      take_objection(result, a, b, options);
+  }
   if (result.outcome == Outcome::cannot_tell)
     result.runs_to_settle = runs_to_settle(*result.scatter, options, options.confidence);
-  if (!by_percentile) return result;
-  const Interval means = interval_of(a, b, Statistic::mean, options);
-  if (!GuardByMeans(interval, means, room, a.size() < 2 || b.size() < 2, options).objects_to(result.outcome))
-    return result;
-  if (result.outcome == Outcome::same && a.size() > 1 && b.size() > 1)
-    if (auto by_means = sure_by_means(side_a, side_b, options)) return *by_means;
-  result.notes.push_back(fmt::format(
-      "the means differ from what the {} says (ratio {:.4g}): one side has more slow steps; --statistic mean "
-      "compares the means",
-      statistic_name(result.statistic), std::exp(means.center)));
-  result.outcome = Outcome::cannot_tell;
-  result.objected = true;
-  result.runs_to_settle =
-      runs_to_settle(scatter_with(scatter_of(a, b, Statistic::mean, options), room), options, options.confidence);
   return result;
 }
 

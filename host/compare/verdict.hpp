@@ -15,7 +15,9 @@ struct TestOptions {
   double threshold = 0.02;    // two sides whose ratio lies within 1 + threshold, either way, are the same
   double confidence = 0.95;   // of the interval
   double run_to_run = 0.005;  // relative; how far single runs of one thing differ beyond what their steps tell
-  Statistic statistic = Statistic::p05;
+  Statistic statistic = Statistic::mean;
+  // Relative: how far apart two states of a machine may lie, in either of which a run may be as a whole. 0: it has one.
+  double states = 0.1;
 };
 
 // What one run says about one metric of one case. All values are positive.
@@ -30,6 +32,7 @@ struct RunFigure {
   bool timed = false;          // a time or a rate: what else ran on the machine matters
   double waited_share = 0;     // of the time that the run wanted to compute, others had the processor
   bool shared_device = false;  // others computed on its GPU: how much that took, nobody knows
+  std::optional<double> started_s;  // since any moment that all runs share
 };
 // Whether others took so much of a time, or of a rate, that the run's own record has a note of it.
 bool is_contended(const RunFigure& run);
@@ -42,16 +45,22 @@ struct Scatter {
   double variance_of_floors = 0;          // what remains however many runs there are
   double room_below = 0, room_above = 0;  // by what waiting cost, the interval is longer
   std::size_t runs = 1;                   // a side, that have shown it
+  double states = 0;                      // how far two states of the machine may lie apart
 };
 
-enum class Outcome { lower, higher, same, differs, cannot_tell };  // differs: of words
+// differs: of words. differs_in_tail: not by the statistic, or for the better, but by slow steps or by undisturbed ones
+// for the worse, by more than the threshold.
+enum class Outcome { lower, higher, same, differs, differs_in_tail, cannot_tell };
 
 struct TestResult {
   Outcome outcome = Outcome::cannot_tell;  // of B against A
   double value_a = 0, value_b = 0;         // the statistic; over several runs the geometric mean
   double ratio = 0;                        // B / A
   std::optional<double> low, high;         // the interval of the ratio; none when the spread is not known
-  Statistic statistic = Statistic::p05;    // the one that both sides could give
+  Statistic statistic = Statistic::mean;   // the one that both sides could give
+  // The ratio of the other figure: of the 5th percentile, the time of a step that nothing disturbed, or of the mean where
+  // the statistic is another. None where there are no samples, and of what is no time.
+  std::optional<double> other_ratio;
   bool by_samples = true;                  // else from the means and standard deviations in the records
   std::size_t runs_a = 0, runs_b = 0;      // that took part
   std::vector<std::string> notes;          // what a reader of the verdict should know
@@ -61,7 +70,7 @@ struct TestResult {
   // runs have shown. None where more runs would not help: the spread is not known, or others use the GPU.
   std::optional<std::size_t> runs_to_settle;
   std::optional<Scatter> scatter;  // of the statistic
-  bool objected = false;           // the means objected to what the statistic says: "cannot tell" for that reason
+  bool objected = false;           // the other figure objected to what the statistic says
 };
 
 // One side of a test: its runs, at least one, and its name in the notes.
