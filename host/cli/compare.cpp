@@ -93,7 +93,7 @@ compare::Statistic statistic_of(const std::string& name) {
   if (name == "lower-quartile") return compare::Statistic::lower_quartile;
   if (name == "median") return compare::Statistic::median;
   if (name == "mean") return compare::Statistic::mean;
-  throw UsageError(fmt::format("--statistic is '{}'; expected p05, lower-quartile, median or mean", name));
+  throw UsageError(fmt::format("--statistic is '{}'; expected mean, p05, lower-quartile or median", name));
 }
 
 po::options_description options() {
@@ -115,8 +115,11 @@ po::options_description options() {
       ("run-to-run", po::value<double>()->default_value(0.5, "0.5"),
        "percent by which single runs of one thing differ beyond what their steps tell; several runs a side "
        "measure it instead")  //
-      ("statistic", po::value<std::string>()->default_value("p05"),
-       "or lower-quartile, median, mean: of a run's steps; rates are always compared by their means")  //
+      ("statistic", po::value<std::string>()->default_value("mean"),
+       "or p05 (the 5th percentile: a step that nothing disturbed), lower-quartile, median: of a run's steps; rates are "
+       "always compared by their means")  //
+      ("states", po::value<double>()->default_value(10, "10"),
+       "percent by which two states of a machine may differ, in either of which a run may be; 0: it has one")  //
       ("across", texts(), "inputs that may differ, such as execution or context_length")               //
       ("any", "compare cases of other numbers of ranks, too")                                          //
       ("cost", po::value<Arguments>()->multitoken(),
@@ -180,7 +183,8 @@ Request request_of(const po::variables_map& values) {
   compare::ComparisonOptions& options = request.options;
   if (const auto metrics = split(texts("metric")); !metrics.empty()) options.metrics = metrics;
   options.test = {percent(values, "threshold", 0, 100), percent(values, "confidence", 50, 99.99999),
-                  percent(values, "run-to-run", 0, 100), statistic_of(values["statistic"].as<std::string>())};
+                  percent(values, "run-to-run", 0, 100), statistic_of(values["statistic"].as<std::string>()),
+                  percent(values, "states", 0, 100)};
   const auto across = split(texts("across"));
   options.rules = {{across.begin(), across.end()}, values.count("any") > 0};
   if (values.count("cost")) options.dollars_per_gpu_hour = dollars_in(list_of(values, "cost"));

@@ -2,6 +2,7 @@
 
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
+#include "common/utc.hpp"
 #include "compare/assumptions.hpp"
 #include "compare/family.hpp"
 #include "compare/training_length.hpp"
@@ -70,6 +71,8 @@ Figures figures_of(const SideCase& c, const std::string& metric, const std::stri
           fmt::format("the runs of {} have other units: {} and {}", label, figures.first.unit, found->unit);
       return figures;
     }
+    if (const auto started = parse_utc(record->started))
+      found->figure.started_s = std::chrono::duration<double>(started->time_since_epoch()).count();
     figures.runs.push_back(std::move(found->figure));
   }
   return figures;
@@ -248,13 +251,13 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
   entry.verdict = verdict_word(result.outcome, metric, figures_b.first);
   entry.worse = is_worse(result.outcome, figures_b.first.better);
   entry.statistic = result.statistic;
+  entry.other_ratio = result.other_ratio;
   entry.by_samples = result.by_samples;
   entry.runs = result.runs_b;
   entry.notes = result.notes;
   entry.chance = result.chance;
   entry.runs_to_settle = result.runs_to_settle;
   entry.scatter = result.scatter;
-  entry.objected = result.objected;
   const bool is_equal = figures_a.first.figure.exact && entry.outcome == Outcome::same;
   if (const std::string why = other_training_length(a, b, side_a.label, side_b.label, metric);
       !why.empty() && !is_equal)

@@ -40,7 +40,8 @@ struct Entry {
   Outcome outcome = Outcome::cannot_tell;
   std::string verdict;  // its word; empty for the baseline
   bool worse = false;
-  Statistic statistic = Statistic::p05;
+  Statistic statistic = Statistic::mean;
+  std::optional<double> other_ratio;  // as in TestResult
   bool by_samples = true;  // else from means and standard deviations
   std::size_t runs = 0;    // of this side that took part
   std::optional<double> items_per_dollar;
@@ -49,7 +50,6 @@ struct Entry {
   std::optional<double> chance, adjusted_chance;
   std::optional<std::size_t> runs_to_settle;
   std::optional<Scatter> scatter;
-  bool objected = false;  // the means objected to what the percentiles say
 };
 
 struct ComparedCase {

@@ -24,7 +24,10 @@ std::vector<Entry*> measured_entries(Comparison& comparison) {
   return entries;
 }
 
-bool is_claim(const Entry& entry) { return entry.outcome == Outcome::lower || entry.outcome == Outcome::higher; }
+bool is_claim(const Entry& entry) {
+  return entry.outcome == Outcome::lower || entry.outcome == Outcome::higher ||
+         entry.outcome == Outcome::differs_in_tail;
+}
 
 void withdraw(Entry& entry, std::size_t family) {
   entry.notes.push_back(
@@ -60,8 +63,7 @@ void control_family(Comparison& comparison, const TestOptions& options) {
     entry.adjusted_chance = adjusted[order[i]];
     const bool loses = is_claim(entry) && !(*entry.adjusted_chance < error);
     if (loses) withdraw(entry, entries.size());
-    // What the means objected to has its own estimate.
-    if (loses || (entry.runs_to_settle && !entry.objected))
+    if (loses || entry.runs_to_settle)
       entry.runs_to_settle = runs_to_settle(*entry.scatter, options, 1 - error / static_cast<double>(order.size() - i));
   }
 }

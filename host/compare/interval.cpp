@@ -208,7 +208,8 @@ Interval interval_of(const std::vector<RunFigure>& a, const std::vector<RunFigur
                      const TestOptions& options) {
   const Pair pair(a, b, statistic);
   if (all_exact(a) && all_exact(b)) return {.center = pair.center()};
-  return interval_of_pair(pair, std::log1p(options.states), options);
+  // Neither a loss nor a count depends on the state of a machine.
+  return interval_of_pair(pair, a.front().timed ? std::log1p(options.states) : 0, options);
 }
 
 Interval interval_of_tails(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
@@ -229,7 +230,7 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
   const Pair pair(a, b, statistic);
   Scatter scatter;
   scatter.runs = std::max(a.size(), b.size());
-  scatter.states = std::log1p(options.states);
+  scatter.states = a.front().timed ? std::log1p(options.states) : 0;
   scatter.center = pair.center();
   scatter.variance_of_floors = variance_of_floors(options);
   scatter.assumed_variance =

@@ -272,18 +272,19 @@ std::vector<std::string> test_lines(const TestOptions& test) {
   return {fmt::format("same: the {:g}% interval of the ratio lies within {:g}% of 1, either way; faster or slower: it "
                       "leaves out 1; else cannot tell",
                       test.confidence * 100, test.threshold * 100),
-          fmt::format("interval: by leaving out stretches of steps (jackknife); runs of one thing are taken to differ "
-                      "by {:g}%, more where steps are restless, and with several runs on both sides by what they do "
-                      "differ (Student's t), if that is more",
+          fmt::format("interval: with several runs on both sides by what they differ (Student's t), more where all runs "
+                      "of one side came first; of single runs by their steps and how these resemble one another; runs of "
+                      "one thing differ by {:g}% at least",
                       test.run_to_run * 100),
-          "means: where they contradict the statistic of the steps, the verdict is cannot tell; rates are tested by "
-          "their means",
+          fmt::format("states: a machine may have two, up to {:g}% apart; within that, faster and slower need so many "
+                      "runs that chance alone would seldom deal them so (3 a side at 95%, 5 at 99%)",
+                      test.states * 100),
+          "slow steps: the mean and the 5th percentile are both looked at; where one objects for the worse, same and "
+          "faster become 'differs in its tail' or cannot tell; rates are tested by their means",
           fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
                       "intervals are those of each case by itself",
                       (1 - test.confidence) * 100),
-          "runs needed: so many a side, in all and in turns, would probably settle what cannot be told",
-          "one run a side cannot tell a slower program from a machine that was slower at that hour; three or more, "
-          "taken in turns, can"};
+          "runs needed: so many a side, in all and in turns, would probably settle what cannot be told"};
 }
 
 std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,

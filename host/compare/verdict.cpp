@@ -160,7 +160,6 @@ void take_objection(TestResult& result, const std::vector<RunFigure>& a, const s
   const Interval tails = interval_of_tails(a, b, options);
   const double chance = tails.chance_of(std::abs(tails.center));
   const bool is_sure = tails.known && chance < 1 - options.confidence;
-  result.objected = true;
   result.outcome = is_sure ? Outcome::differs_in_tail : Outcome::cannot_tell;
   if (is_sure) result.chance = chance;
   result.notes.push_back(fmt::format(
@@ -179,9 +178,9 @@ void note_states(TestResult& result, Interval interval, const Room& room, const 
   if (outcome_of(low, high, std::log1p(options.threshold)) == Outcome::cannot_tell) return;
   const std::size_t runs = std::min(result.runs_a, result.runs_b);
   result.notes.push_back(fmt::format(
-      "{} a side may be in two states of the machine, up to {:g}% apart. If it has one (--states 0), the interval is "
-      "{:.4g} to {:.4g}",
-      runs == 1 ? "One run" : fmt::format("{} runs", runs), options.states * 100, std::exp(low), std::exp(high)));
+      "{} a side: two states of a machine, up to {:g}% apart, would explain it. If it has one (--states 0), the interval "
+      "is {:.4g} to {:.4g}",
+      runs == 1 ? "one run" : fmt::format("{} runs", runs), options.states * 100, std::exp(low), std::exp(high)));
 }
 
 }  // namespace
@@ -244,8 +243,10 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   if (by_samples && a.front().timed) {
     const double other = interval_of(a, b, other_than(result.statistic), options).center;
     result.other_ratio = std::exp(other);
-    if (objects(result.outcome, result.statistic, interval.center, other, is_rate, std::log1p(options.threshold)))
+    if (objects(result.outcome, result.statistic, interval.center, other, is_rate, std::log1p(options.threshold))) {
       take_objection(result, a, b, options);
+      return result;
+    }
   }
   if (result.outcome == Outcome::cannot_tell)
     result.runs_to_settle = runs_to_settle(*result.scatter, options, options.confidence);

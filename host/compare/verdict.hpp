@@ -70,7 +70,6 @@ struct TestResult {
   // runs have shown. None where more runs would not help: the spread is not known, or others use the GPU.
   std::optional<std::size_t> runs_to_settle;
   std::optional<Scatter> scatter;  // of the statistic
-  bool objected = false;           // the other figure objected to what the statistic says
 };
 
 // One side of a test: its runs, at least one, and its name in the notes.

@@ -22,7 +22,7 @@ class SidesCompared : public ::testing::Test {
 
 TEST_F(SidesCompared, VerdictsByCase) {
   const Comparison comparison =
-      compare_sides(two({sized("small", 100), sized("large", 200)}, {sized("large", 220), sized("small", 100)}), {});
+      compare_sides(two({sized("small", 100), sized("large", 200)}, {sized("large", 220), sized("small", 100)}), one_state());
   ASSERT_EQ(comparison.axes, std::vector<std::string>{"size"});
   ASSERT_EQ(comparison.metrics.size(), 1u);
   const auto& cases = comparison.metrics[0].cases;
@@ -38,7 +38,7 @@ TEST_F(SidesCompared, VerdictsByCase) {
 TEST_F(SidesCompared, SeveralSidesAgainstTheFirst) {
   std::vector<Side> sides = two({sized("small", 100)}, {sized("small", 50)});
   sides.push_back(side_of(2, {run_of({sized("small", 200)})}));
-  const Comparison comparison = compare_sides(std::move(sides), {});
+  const Comparison comparison = compare_sides(std::move(sides), one_state());
   const auto& entries = comparison.metrics[0].cases[0].entries;
   ASSERT_EQ(entries.size(), 3u);
   EXPECT_EQ(entries[0].kind, Entry::Kind::baseline);
@@ -50,7 +50,7 @@ TEST_F(SidesCompared, CasesThatAreNotOkAreRefusedWithTheirReason) {
   Json oom = sized("small", 1), wrong = sized("large", 1);
   oom["status"] = "oom", oom["reason"] = "wanted 31 GiB";
   wrong["status"] = "wrong_result", wrong["reason"] = "loss is 3, expected 9";
-  const Comparison comparison = compare_sides(two({sized("small", 100), sized("large", 1)}, {oom, wrong}), {});
+  const Comparison comparison = compare_sides(two({sized("small", 100), sized("large", 1)}, {oom, wrong}), one_state());
   const auto& cases = comparison.metrics[0].cases;
   EXPECT_EQ(cases[0].entries[1].kind, Entry::Kind::refused);
   EXPECT_EQ(cases[0].entries[1].reason, "B: oom: wanted 31 GiB");
@@ -64,7 +64,7 @@ TEST_F(SidesCompared, ABaselineThatIsNotOkFailsNothing) {
   Json oom = sized("small", 1);
   oom["status"] = "oom";
   const Comparison comparison =
-      compare_sides(two({oom, sized("large", 100)}, {sized("small", 1), sized("large", 100)}), {});
+      compare_sides(two({oom, sized("large", 100)}, {sized("small", 1), sized("large", 100)}), one_state());
   EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].reason, "A: oom");
   EXPECT_TRUE(reasons_to_fail(comparison, {true, false, false}).empty());
 }
@@ -72,7 +72,7 @@ TEST_F(SidesCompared, ABaselineThatIsNotOkFailsNothing) {
 TEST_F(SidesCompared, OtherUnitsAreRefused) {
   Json samples = sized("small", 100);
   samples["work"]["item_unit"] = "samples";
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.metrics = {"items_per_s"};
   const Comparison comparison = compare_sides(two({sized("small", 100)}, {samples}), options);
   EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].reason, "other unit: tokens/s / samples/s");
@@ -80,7 +80,7 @@ TEST_F(SidesCompared, OtherUnitsAreRefused) {
 
 TEST_F(SidesCompared, UnmatchedCasesAndUntoldInputs) {
   const Comparison comparison =
-      compare_sides(two({sized("small", 100), sized("large", 100)}, {sized("small", 100), sized("xl", 100)}), {});
+      compare_sides(two({sized("small", 100), sized("large", 100)}, {sized("small", 100), sized("xl", 100)}), one_state());
   EXPECT_EQ(comparison.unmatched,
             (std::vector<std::string>{"only in A: decoder size=large", "only in B: decoder size=xl"}));
   EXPECT_TRUE(comparison.unknown.empty());
@@ -90,7 +90,7 @@ TEST_F(SidesCompared, UnmatchedCasesAndUntoldInputs) {
 TEST_F(SidesCompared, SeveralMetrics) {
   Json more = sized("small", 100);
   more["memory"]["peak_total_mib"] = 1000.0;
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.metrics = {"memory", "tokens_per_s"};
   const Comparison comparison = compare_sides(two({sized("small", 100)}, {more}), options);
   ASSERT_EQ(comparison.metrics.size(), 2u);
@@ -100,7 +100,7 @@ TEST_F(SidesCompared, SeveralMetrics) {
 }
 
 TEST_F(SidesCompared, AMetricThatNoCaseHasIsNamedWithThoseThereAre) {
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.metrics = {"stp"};
   try {
     compare_sides(two({sized("small", 100)}, {sized("small", 100)}), options);
@@ -121,7 +121,7 @@ TEST_F(SidesCompared, CostIsForAllGpusOfACase) {
   cpu["ranks"] = 2;  // on one machine
   cpu["by_rank"] = Json::array({{{"rank", 0}, {"host", "n1"}}, {{"rank", 1}, {"host", "n1"}}});
   cpu["rates"]["items_per_s"] = 1000.0;
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.rules.any_ranks = true;
   options.dollars_per_gpu_hour = {0.5, 4.0};
   const Comparison comparison = compare_sides(two({cpu}, {gpus}), options);
@@ -134,7 +134,7 @@ TEST_F(SidesCompared, CostIsForAllGpusOfACase) {
 // Events that time phases are a part of steps on one side alone.
 TEST_F(SidesCompared, PhasesOfStepsOfTheirOwnAreNoted) {
   Json a = sized("small", 100), b = sized("small", 110);
-  const auto notes = [&] { return compare_sides(two({a}, {b}), {}).metrics[0].cases[0].entries[1].notes; };
+  const auto notes = [&] { return compare_sides(two({a}, {b}), one_state()).metrics[0].cases[0].entries[1].notes; };
   b["phase_pass"] = {{"steps", 10}, {"step_mean_ms", 112.0}};
   EXPECT_EQ(notes(),
             (std::vector<std::string>{"phases come from steps of their own in B, and from the measured ones in "
@@ -150,7 +150,7 @@ TEST_F(SidesCompared, ClocksAndThrottlingAreNoted) {
   b["telemetry"] = {{"sm_clock_mhz", {{"mean", 1722.0}, {"min", 1605.0}, {"max", 1980.0}}}};
   a["validity"] = {{"verdict", "power_limited"}, {"text", "at the power cap of 700 W"}};  // a valid figure
   b["validity"] = {{"verdict", "throttled"}, {"text", "thermal held the clocks down in 40% of the time"}};
-  const Comparison comparison = compare_sides(two({a}, {b}), {});
+  const Comparison comparison = compare_sides(two({a}, {b}), one_state());
   const Entry& entry = comparison.metrics[0].cases[0].entries[1];
   EXPECT_EQ(entry.verdict, "slower");
   EXPECT_EQ(entry.notes, (std::vector<std::string>{"B was throttled: thermal held the clocks down in 40% of the time",
@@ -160,7 +160,7 @@ TEST_F(SidesCompared, ClocksAndThrottlingAreNoted) {
 TEST_F(SidesCompared, AVerificationInPartIsNoted) {
   Json a = sized("small", 100), b = sized("small", 110);
   b["verify"] = {{"status", "partial"}, {"text", "loss alone"}};
-  const Comparison comparison = compare_sides(two({a}, {b}), {});
+  const Comparison comparison = compare_sides(two({a}, {b}), one_state());
   EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].notes,
             (std::vector<std::string>{"B was verified in part; the record's verify.text says which"}));
 }
@@ -174,7 +174,7 @@ TEST_F(SidesCompared, ALossAfterOtherNumbersOfStepsIsNotJudged) {
     r["metrics"] = {{"loss", {{"value", loss}, {"unit", ""}, {"direction", 0}}}};
     return r;
   };
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.metrics = {"loss"};
   const auto entry_of = [&](const Json& a, const Json& b) {
     return compare_sides(two({a}, {b}), options).metrics[0].cases[0].entries[1];
@@ -199,24 +199,24 @@ TEST_F(SidesCompared, ALossAfterOtherNumbersOfStepsIsNotJudged) {
 }
 
 TEST_F(SidesCompared, ReasonsToFail) {
-  const Comparison slower = compare_sides(two({sized("small", 100)}, {sized("small", 120)}), {});
+  const Comparison slower = compare_sides(two({sized("small", 100)}, {sized("small", 120)}), one_state());
   ASSERT_EQ(reasons_to_fail(slower, {true, false, false}).size(), 1u);
   EXPECT_EQ(reasons_to_fail(slower, {true, false, false})[0], "step of B, decoder: slower");
   EXPECT_TRUE(reasons_to_fail(slower, {false, true, true}).empty());
-  const Comparison faster = compare_sides(two({sized("small", 100)}, {sized("small", 80)}), {});
+  const Comparison faster = compare_sides(two({sized("small", 100)}, {sized("small", 80)}), one_state());
   EXPECT_TRUE(reasons_to_fail(faster, {true, true, true}).empty());
   const Comparison unclear = compare_sides(
-      two({sized("small", 100)}, {record_of({{"size", "small"}}, {90, 130, 95, 140, 100}, {{"size", "small"}})}), {});
+      two({sized("small", 100)}, {record_of({{"size", "small"}}, {90, 130, 95, 140, 100}, {{"size", "small"}})}), one_state());
   EXPECT_TRUE(reasons_to_fail(unclear, {true, false, false}).empty());
   EXPECT_EQ(reasons_to_fail(unclear, {false, true, false}).size(), 1u);
-  const Comparison nothing = compare_sides(two({sized("small", 100)}, {sized("large", 100)}), {});
+  const Comparison nothing = compare_sides(two({sized("small", 100)}, {sized("large", 100)}), one_state());
   EXPECT_EQ(reasons_to_fail(nothing, {true, false, false}), std::vector<std::string>{"nothing could be compared"});
 }
 
 TEST_F(SidesCompared, RunsOfASideAreNotComparedWithEachOther) {
   std::vector<Side> sides{side_of(0, {run_of({sized("small", 100)}), run_of({sized("small", 100)})}),
                           side_of(1, {run_of({sized("small", 104)}), run_of({sized("small", 104)})})};
-  const Comparison comparison = compare_sides(std::move(sides), {});
+  const Comparison comparison = compare_sides(std::move(sides), one_state());
   ASSERT_EQ(comparison.metrics[0].cases.size(), 1u);
   const Entry& entry = comparison.metrics[0].cases[0].entries[1];
   EXPECT_EQ(entry.runs, 2u);
@@ -231,7 +231,7 @@ class WordsCompared : public SidesCompared {
     return record;
   }
   static ComparisonOptions of_words() {
-    ComparisonOptions options;
+    ComparisonOptions options = one_state();
     options.metrics = {"logits_dtype"};
     return options;
   }
@@ -270,7 +270,7 @@ TEST_F(SidesCompared, AllMetricsAreThoseWithAFigureOrAWord) {
   Json record = sized("small", 100);
   record["metrics"] = {{"logits_dtype", {{"value", 1}, {"word", "bf16"}, {"unit", ""}, {"direction", 0}}},
                        {"wrong_elements", {{"value", 0}, {"unit", ""}, {"direction", -1}}}};
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.metrics = {"step", "all"};
   std::vector<std::string> names;
   for (const ComparedMetric& metric : compare_sides(two({record}, {record}), options).metrics)
@@ -281,7 +281,7 @@ TEST_F(SidesCompared, AllMetricsAreThoseWithAFigureOrAWord) {
 TEST_F(SidesCompared, AMetricThatIsZeroEverywhereIsNotCalledUnknown) {
   Json record = sized("small", 100);
   record["metrics"] = {{"wrong_elements", {{"value", 0}, {"unit", ""}, {"direction", -1}}}};
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.metrics = {"wrong_elements"};
   try {
     compare_sides(two({record}, {record}), options);

@@ -27,7 +27,7 @@ Comparison many_cases(NoisyRuns& machine, int cases, int runs, int slower = 0) {
     }
     sides.push_back(side_of(s, std::move(of_side)));
   }
-  return compare_sides(std::move(sides), {});
+  return compare_sides(std::move(sides), one_state());
 }
 
 const Entry& entry_of(const Comparison& comparison, std::size_t c) { return comparison.metrics[0].cases[c].entries[1]; }

@@ -1,6 +1,6 @@
 // Records of runs whose steps have a known time and a noise as machines have it.
 #pragma once
-#include "compare/sides.hpp"
+#include "compare/comparison.hpp"
 #include "unit/record/sample_record.hpp"
 
 #include <cmath>
@@ -37,6 +37,13 @@ class NoisyRuns {
  private:
   std::mt19937 random_;
 };
+
+// Of a machine that is known to have one state, so that a single run a side has a verdict.
+inline ComparisonOptions one_state() {
+  ComparisonOptions options;
+  options.test.states = 0;
+  return options;
+}
 
 inline Json record_of(const Json& params, const std::vector<double>& step_ms, const Json& axes = Json::object()) {
   double sum = 0;

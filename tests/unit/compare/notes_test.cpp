@@ -24,7 +24,7 @@ class NotesOfAComparison : public ::testing::Test {
       a.push_back(with_clock(std::to_string(i), 100, 1980, machine_));
       b.push_back(with_clock(std::to_string(i), 110, clocks[i], machine_));
     }
-    return compare_sides({side_of(0, {run_of(a)}), side_of(1, {run_of(b)})}, {});
+    return compare_sides({side_of(0, {run_of(a)}), side_of(1, {run_of(b)})}, one_state());
   }
   NoisyRuns machine_{61};
 };

@@ -28,7 +28,7 @@ class Report : public ::testing::Test {
       Json environment{{"cpu", {{"model", std::string(60, 'x') + std::to_string(i)}}}};
       all.push_back(side_of(i, {run_of(std::move(records), std::move(environment))}));
     }
-    ComparisonOptions options;
+    ComparisonOptions options = one_state();
     options.metrics = {"step", "memory"};
     options.dollars_per_gpu_hour = std::move(costs);
     return compare_sides(std::move(all), options);
@@ -63,7 +63,7 @@ TEST_F(Report, WhereNothingCouldBeComparedTheReasonAndTheRemedyComeFirst) {
   other["workload"] = "all_reduce", other["files"] = {{"plugin", "0123456789abcdef"}};
   std::vector<Side> sides{side_of(0, {run_of({record_of({}, machine_.steps(100, 30, {}))})}),
                           side_of(1, {run_of({other})})};
-  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 80);
+  const std::string text = comparison_text(compare_sides(std::move(sides), one_state()), {}, 80);
   EXPECT_TRUE(text.starts_with("Nothing could be compared\n  A runs the workload decoder, and B runs all_reduce."))
       << text;
   EXPECT_TRUE(has(text, "--across workload")) << text;
@@ -81,7 +81,7 @@ TEST_F(Report, WhereNothingCouldBeComparedTheReasonAndTheRemedyComeFirst) {
 
   std::vector<Side> larger{side_of(0, {run_of({record_of({{"d", 1}}, machine_.steps(100, 30, {}))})}),
                            side_of(1, {run_of({record_of({{"d", 2}}, machine_.steps(100, 30, {}))})})};
-  EXPECT_TRUE(comparison_text(compare_sides(std::move(larger), {}), {}, 120)
+  EXPECT_TRUE(comparison_text(compare_sides(std::move(larger), one_state()), {}, 120)
                   .starts_with("Nothing could be compared\n  decoder: other inputs: d 1 / 2; compare all the same with "
                                "--across d\n\nSides"));
   EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "Nothing could be compared"));
@@ -90,7 +90,7 @@ TEST_F(Report, WhereNothingCouldBeComparedTheReasonAndTheRemedyComeFirst) {
 TEST_F(Report, AVerdictWithoutAnIntervalSaysWhyAndWhatToRun) {
   std::vector<Side> sides{side_of(0, {run_of({record_of({}, {100})})}),
                           side_of(1, {run_of({record_of({}, machine_.steps(100, 30, {}))})})};
-  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 300);
+  const std::string text = comparison_text(compare_sides(std::move(sides), one_state()), {}, 300);
   EXPECT_TRUE(has(text,
                   "[1] no interval, and so no verdict: A has a single step, which does not say how much steps "
                   "differ by chance; more steps (--set measure.steps=30) or several runs a side tell it: assay "
@@ -116,7 +116,7 @@ TEST_F(Report, SidesThatLackTheSameAreNamedTogetherAndHaveNoRow) {
     if (i == 0) records.front()["algorithms"] = {{"matmul", "blocked"}};
     sides.push_back(side_of(i, {run_of(records)}));
   }
-  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 120);
+  const std::string text = comparison_text(compare_sides(std::move(sides), one_state()), {}, 120);
   EXPECT_TRUE(has(text, "B, C, D do not say: algorithm of matmul")) << text;
   std::size_t rows = 0;
   for (const char* side : {"  A  ", "  B  ", "  C  ", "  D  "})
@@ -160,7 +160,7 @@ TEST_F(Report, WhatCannotBeToldHasTheRunsThatWouldSettleIt) {
   std::vector<Side> sides;
   for (std::size_t i = 0; i < 2; ++i)
     sides.push_back(side_of(i, {run_of({record_of({}, machine_.steps(100, 30, {0, 0.08, 0, 0}))})}));
-  const Comparison unclear = compare_sides(std::move(sides), {});
+  const Comparison unclear = compare_sides(std::move(sides), one_state());
   const std::string text = comparison_text(unclear, {}, 120);
   ASSERT_TRUE(has(text, "cannot tell")) << text;
   EXPECT_TRUE(has(text, "runs needed")) << text;
@@ -180,7 +180,7 @@ TEST_F(Report, ASideOfSeveralRunsAndAnOpenInterval) {
   const Json calm = record_of({}, machine_.steps(100, 30, {0, 0.002, 0, 0}));
   std::vector<Side> sides{side_of(0, {run_of({calm}), run_of({calm}), run_of({calm})}),
                           side_of(1, {run_of({waiting}), run_of({waiting})})};
-  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 120);
+  const std::string text = comparison_text(compare_sides(std::move(sides), one_state()), {}, 120);
   EXPECT_TRUE(has(text, "run and 2 more")) << text;
   // B could have been faster, nobody knows by how much.
   EXPECT_TRUE(has(text, "? .. 1.0")) << text;
@@ -228,7 +228,7 @@ TEST_F(Report, WordsHaveNoColumnsOfRatios) {
         {"logits_dtype", {{"value", 1}, {"word", i == 0 ? "fp32" : "bf16"}, {"unit", ""}, {"direction", 0}}}};
     sides.push_back(side_of(i, {run_of({record})}));
   }
-  ComparisonOptions options;
+  ComparisonOptions options = one_state();
   options.metrics = {"logits_dtype"};
   const Comparison words = compare_sides(std::move(sides), options);
   EXPECT_TRUE(has(comparison_markdown(words, {}), "## logits_dtype\n\n| A    | B    | verdict |"))

@@ -33,7 +33,7 @@ class Split : public ::testing::Test {
   }
   static Comparison compared(const Side& side, const SplitRules& rules) {
     SplitSide split = split_side(side, rules);
-    ComparisonOptions options;
+    ComparisonOptions options = one_state();
     options.rules.across = split.across;
     return compare_sides(std::move(split.sides), options);
   }

@@ -30,7 +30,7 @@ RunFigure published(double mean, std::optional<double> std, std::optional<std::s
   return figure;
 }
 
-TestResult test(const RunFigure& a, const RunFigure& b, const TestOptions& options = {}) {
+TestResult test(const RunFigure& a, const RunFigure& b, const TestOptions& options = one_state().test) {
   return compare_figures({"A", {a}}, {"B", {b}}, options);
 }
 
@@ -48,7 +48,7 @@ Rates rates(double slowdown, std::size_t runs, std::size_t steps, const Noise& n
       a.runs.push_back(measured(machine.steps(100, steps, noise)));
       b.runs.push_back(measured(machine.steps(100 * (1 + slowdown), steps, noise)));
     }
-    ++counts[compare_figures(a, b, {}).outcome];
+    ++counts[compare_figures(a, b, runs == 1 ? one_state().test : TestOptions()).outcome];
   }
   const auto share = [&counts](Outcome outcome) { return static_cast<double>(counts[outcome]) / kTrials; };
   return {share(Outcome::lower), share(Outcome::higher), share(Outcome::same)};
@@ -217,7 +217,6 @@ TEST(Verdict, FastStepsDoNotMakeUpForSlowOnes) {
         if (mean_of_b < 10.3) continue;  // so few slow steps by chance
         const TestResult result = compare_figures(a, b, {});
         EXPECT_EQ(result.outcome, Outcome::cannot_tell) << runs << " runs of " << n << " steps, seed " << seed;
-        EXPECT_TRUE(result.objected);
         // Nor does the other direction stand.
         EXPECT_EQ(compare_figures(b, a, {}).outcome, Outcome::cannot_tell);
         ASSERT_FALSE(result.notes.empty());
