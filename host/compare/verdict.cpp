@@ -20,6 +20,8 @@ constexpr double kContendedShare = 0.05;
 constexpr double kWaitAmplification = 2.0;
 // From here on a time says nothing about the program.
 constexpr double kHopelessShare = 0.25;
+// By which the mean over undisturbed steps may be more and still count as no more slow steps.
+constexpr double kAsManySlowSteps = 0.002;
 // From so many times the steps on, a note says that the longer runs were taken in parts.
 constexpr std::size_t kManyTimesTheSteps = 2;
 // The number of runs is estimated so that they settle it in four of five attempts: in standard deviations of a normal
@@ -154,6 +156,27 @@ std::string why_no_interval(const TestedSide& side_a, const TestedSide& side_b) 
       is_step ? "steps" : "figures", is_step ? "more steps (--set measure.steps=30) or " : "");
 }
 
+// What undisturbed steps show where slow ones, which come by chance on both sides, hide it in the mean. It stands where the
+// slow steps of these runs do not speak against it: the better side has no more of them.
+void ask_undisturbed_steps(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
+                           const Room& room, const TestOptions& options) {
+  const Interval undisturbed = interval_of(a, b, Statistic::p05, options);
+  const double distance = undisturbed.center > 0 ? undisturbed.center - room.below : -undisturbed.center - room.above;
+  const double chance = undisturbed.chance_of(distance);
+  if (!undisturbed.known || !(chance < 1 - options.confidence)) return;
+  const bool is_lower = undisturbed.center < 0;
+  const double slow_steps = interval_of_tails(a, b, options).center;  // more in B
+  if ((is_lower ? slow_steps : -slow_steps) > kAsManySlowSteps) return;
+  result.outcome = is_lower ? Outcome::lower : Outcome::higher;
+  result.chance = chance;
+  const double half = undisturbed.half(options.confidence);
+  result.notes.push_back(fmt::format("by the {}, {:.4g} ({:.4g} to {:.4g}): slow steps, no more of them on the better side, "
+                                     "hide it in the mean",
+                                     statistic_name(Statistic::p05), std::exp(undisturbed.center),
+                                     std::exp(undisturbed.center - half - room.below),
+                                     std::exp(undisturbed.center + half + room.above)));
+}
+
 // "same" or the better verdict, to which the other figure objects: surely, or perhaps by chance.
 void take_objection(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
                     const TestOptions& options) {
@@ -248,6 +271,9 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
       return result;
     }
   }
+  if (result.outcome == Outcome::cannot_tell && result.statistic == Statistic::mean && by_samples && a.front().timed &&
+      !is_rate)
+    ask_undisturbed_steps(result, a, b, room, options);
   if (result.outcome == Outcome::cannot_tell)
     result.runs_to_settle = runs_to_settle(*result.scatter, options, options.confidence);
   return result;

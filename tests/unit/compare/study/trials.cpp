@@ -43,8 +43,12 @@ std::array<TestedSide, 2> play_sides(const World& world, std::size_t steps, doub
   std::array<TestedSide, 2> sides{TestedSide{"A", {}}, TestedSide{"B", {}}};
   for (std::size_t side = 0; side < 2; ++side) {
     const bool is_longer = (side == 0) == is_a_longer(seed);
-    for (const RunState& state : states[side])
-      sides[side].runs.push_back(figure_of(times(steps_of(world, state, steps, random), is_longer ? 1 + change : 1.0)));
+    for (std::size_t run = 0; run < states[side].size(); ++run) {
+      const std::vector<double> of_run = steps_of(world, states[side][run], steps, random);
+      RunFigure& figure = sides[side].runs.emplace_back(figure_of(times(of_run, is_longer ? 1 + change : 1.0)));
+      const std::size_t turn = world.in_blocks ? side * states[side].size() + run : 2 * run + side;
+      figure.started_s = 60.0 * static_cast<double>(turn);
+    }
   }
   return sides;
 }
@@ -59,7 +63,7 @@ Comparison comparison_of(const std::vector<TestResult>& results) {
     entry.kind = Entry::Kind::compared, entry.runs = result.runs_b;
     entry.ratio = result.ratio, entry.low = result.low, entry.high = result.high;
     entry.outcome = result.outcome, entry.worse = result.outcome == Outcome::higher;
-    entry.chance = result.chance, entry.scatter = result.scatter, entry.objected = result.objected;
+    entry.chance = result.chance, entry.scatter = result.scatter;
     ComparedCase& c = comparison.metrics.front().cases.emplace_back();
     c.entries = {std::move(baseline), std::move(entry)};
   }
