@@ -56,6 +56,42 @@ Agreement agreement(const SideCase& a, const SideCase& b, const Keys& varied, co
   return result;
 }
 
+// The keys that have to agree for two cases to be one: those that vary in a side, less what the user lets differ.
+Keys telling_keys(const Keys& varied, const MatchRules& rules) {
+  Keys telling;
+  for (const std::string& key : varied)
+    if (!rules.across.count(key) && !(key == record::ranks_axis && rules.any_ranks)) telling.insert(key);
+  return telling;
+}
+
+// A number for each value, so that each of thousands of cases is held against thousands of others in no time.
+class Numbered {
+ public:
+  // Of each key in its order; none where the case does not say.
+  using Numbers = std::vector<std::optional<std::size_t>>;
+
+  explicit Numbered(const Keys& keys) : keys_(keys) {}
+  Numbers numbers_of(const SideCase& c) {
+    Numbers numbers;
+    for (const std::string& key : keys_) {
+      const std::optional<std::string> value = c.inputs.value(key);
+      numbers.push_back(value ? std::optional(numbers_.emplace(*value, numbers_.size()).first->second) : std::nullopt);
+    }
+    return numbers;
+  }
+
+ private:
+  Keys keys_;
+  std::map<std::string, std::size_t> numbers_;
+};
+
+// Whether nothing that both say tells the two apart.
+bool may_be_one(const Numbered::Numbers& a, const Numbered::Numbers& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] && b[i] && *a[i] != *b[i]) return false;
+  return true;
+}
+
 // What several candidates differ in among themselves.
 std::string difference_among(const std::vector<const SideCase*>& cases) {
   Keys keys;
@@ -89,12 +125,18 @@ Matches match_cases(const std::vector<SideCase>& baseline, const std::vector<Sid
   Matches matches;
   std::map<const SideCase*, std::vector<std::size_t>> users;  // cases of the baseline that found the same case
   std::set<const SideCase*> named;
+  Numbered numbered(telling_keys(varied, rules));
+  std::vector<Numbered::Numbers> of_others;
+  for (const SideCase& b : other) of_others.push_back(numbered.numbers_of(b));
   for (const SideCase& a : baseline) {
+    const Numbered::Numbers of_a = numbered.numbers_of(a);
     Match match;
     std::vector<const SideCase*> found;
     const SideCase* nearest = nullptr;
     Agreement of_found, of_nearest;
-    for (const SideCase& b : other) {
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      if (!may_be_one(of_a, of_others[i])) continue;
+      const SideCase& b = other[i];
       Agreement now = agreement(a, b, varied, rules);
       if (!now.same_case) continue;
       if (now.differ.empty()) {
