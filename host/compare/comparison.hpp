@@ -42,8 +42,8 @@ struct Entry {
   bool worse = false;
   Statistic statistic = Statistic::mean;
   std::optional<double> other_ratio;  // as in TestResult
-  bool by_samples = true;  // else from means and standard deviations
-  std::size_t runs = 0;    // of this side that took part
+  bool by_samples = true;             // else from means and standard deviations
+  std::size_t runs = 0;               // of this side that took part
   std::optional<double> items_per_dollar;
   std::vector<std::string> notes;
   // As in TestResult; the adjusted chance is that among all verdicts of the comparison.

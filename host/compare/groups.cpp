@@ -81,15 +81,13 @@ double chance_of_dealing(const std::vector<double>& a, const std::vector<double>
   // The smaller side is dealt: the other is what remains.
   const std::size_t n = a.size() + b.size(), dealt = std::min(a.size(), b.size());
   const double count = static_cast<double>(dealt);
-  const double steps =
-      std::clamp(kMostOperations / (static_cast<double>(n) * count * count), 20.0, kFinestGrid);
+  const double steps = std::clamp(kMostOperations / (static_cast<double>(n) * count * count), 20.0, kFinestGrid);
   const std::vector<std::size_t> figures = on_grid(joined(a, b), steps);
   const auto begin = a.size() <= b.size() ? figures.begin() : figures.begin() + static_cast<std::ptrdiff_t>(a.size());
-  const double seen = static_cast<double>(
-      std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(dealt), std::size_t{0}));
-  const double expected =
-      count / static_cast<double>(n) *
-      static_cast<double>(std::accumulate(figures.begin(), figures.end(), std::size_t{0}));
+  const double seen =
+      static_cast<double>(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(dealt), std::size_t{0}));
+  const double expected = count / static_cast<double>(n) *
+                          static_cast<double>(std::accumulate(figures.begin(), figures.end(), std::size_t{0}));
   const std::vector<double> ways = ways_by_sum(figures, dealt);
   constexpr double rounding = 1e-6;
   double share = 0;

@@ -5,17 +5,17 @@
 
 namespace assay::host::compare {
 
-// The chance that all runs of one side are in one state of a machine and all of the other in the other state, where each
-// run is in either by a coin, however biased: the largest over all coins. 0.5 for a run a side, 0.125 for two, 0.031 for
-// three.
+// The chance that all runs of one side are in one state of a machine and all of the other in the other state, where
+// each run is in either by a coin, however biased: the largest over all coins. 0.5 for a run a side, 0.125 for two,
+// 0.031 for three.
 double chance_of_two_states(std::size_t runs_a, std::size_t runs_b);
 
 // Whether the figures of each side all lie on one side of those of the other.
 bool are_apart(const std::vector<double>& a, const std::vector<double>& b);
 
 // Of all ways to deal these figures to sides of these sizes, the share with means at least as far apart: the exact
-// two-sided permutation test. Counted by the shift algorithm (Streitberg and Roehmel, Statistical Software Newsletter 12,
-// 1986) on figures rounded to a grid.
+// two-sided permutation test. Counted by the shift algorithm (Streitberg and Roehmel, Statistical Software Newsletter
+// 12, 1986) on figures rounded to a grid.
 double chance_of_dealing(const std::vector<double>& a, const std::vector<double>& b);
 
 // By how much larger the error of a difference is than the spread within the sides tells, where runs near in time are

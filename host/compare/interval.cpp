@@ -212,6 +212,15 @@ Interval interval_of(const std::vector<RunFigure>& a, const std::vector<RunFigur
   return interval_of_pair(pair, a.front().timed ? std::log1p(options.states) : 0, options);
 }
 
+double center_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic) {
+  const auto mean = [statistic, steps = fewest_steps(a, b)](const std::vector<RunFigure>& runs) {
+    double sum = 0;
+    for (const RunFigure& run : runs) sum += locate_alone(run, statistic, steps);
+    return sum / static_cast<double>(runs.size());
+  };
+  return mean(b) - mean(a);
+}
+
 Interval interval_of_tails(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
                            const TestOptions& options) {
   const auto tails = [steps = fewest_steps(a, b)](const std::vector<RunFigure>& runs) {
@@ -233,8 +242,7 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
   scatter.states = a.front().timed ? std::log1p(options.states) : 0;
   scatter.center = pair.center();
   scatter.variance_of_floors = variance_of_floors(options);
-  scatter.assumed_variance =
-      mean_least_variance(pair.a, options) + mean_least_variance(pair.b, options);
+  scatter.assumed_variance = mean_least_variance(pair.a, options) + mean_least_variance(pair.b, options);
   scatter.measured_variance = mean_trusted_variance(pair.a, options) + mean_trusted_variance(pair.b, options);
   if (pair.are_groups()) {
     const double between = variance_between(pair);

@@ -10,9 +10,9 @@ namespace assay::host::compare {
 // The center, and two errors of it: what was measured, with Student's t by its degrees of freedom, and what is assumed
 // however well few runs agree, as known. The larger one counts.
 //
-// Both take the figures of runs for normal, and a machine with two states is not: it may have been in one for all runs of
-// A and in the other for all of B. So the chance of a distance has two parts, that of the errors and that of the states,
-// and the second counts for distances that states explain.
+// Both take the figures of runs for normal, and a machine with two states is not: it may have been in one for all runs
+// of A and in the other for all of B. So the chance of a distance has two parts, that of the errors and that of the
+// states, and the second counts for distances that states explain.
 struct Interval {
   double center = 0;  // of log(B / A)
   double measured_error = 0, freedom = 1;
@@ -34,6 +34,9 @@ struct Interval {
 // Both sides have runs; they are all exact, or none is.
 Interval interval_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic,
                      const TestOptions& options);
+
+// Its center alone.
+double center_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic);
 
 // That of how much slow steps add (locate_tail).
 Interval interval_of_tails(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,

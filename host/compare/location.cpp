@@ -127,6 +127,12 @@ Located locate(const RunFigure& run, Statistic statistic, std::size_t steps_each
   return l;
 }
 
+double locate_alone(const RunFigure& run, Statistic statistic, std::size_t steps_each) {
+  if (run.exact || run.samples.size() < kFewestWithSpread) return locate(run, statistic, steps_each).log_value;
+  const double value = log_location(run.samples, statistic, steps_each);
+  return run.scale ? std::log(*run.scale) - value : value;
+}
+
 Located locate_tail(const RunFigure& run, std::size_t steps_each) {
   Located l;
   if (run.samples.size() < kFewestWithSpread) {

@@ -12,7 +12,8 @@ struct Located {
   double variance = 0;  // of log_value, by the run's own steps
   double freedom = 1;   // degrees, of that variance
   double restless = 0;  // how far its steps, few as they are, let the run itself be off
-  // The variance by its own steps, had they nothing to do with one another: the least that runs among several differ by.
+  // The variance by its own steps, had they nothing to do with one another: the least that runs among several differ
+  // by.
   double least_variance = 0;
   bool spread_known = true;
 };
@@ -21,6 +22,9 @@ struct Located {
 // it is taken of as many consecutive steps on both sides: `steps_each`, of which a longer run has several stretches,
 // and the geometric mean over these counts. 0: of all steps, however many.
 Located locate(const RunFigure& run, Statistic statistic, std::size_t steps_each = 0);
+
+// Its value alone.
+double locate_alone(const RunFigure& run, Statistic statistic, std::size_t steps_each = 0);
 
 // How much slow steps add: the log of the mean over the 5th percentile. Other states of a machine leave it as it is.
 Located locate_tail(const RunFigure& run, std::size_t steps_each = 0);

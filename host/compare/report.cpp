@@ -269,22 +269,23 @@ std::string text_of(const Comparison& comparison, const TestOptions& test, const
 }  // namespace
 
 std::vector<std::string> test_lines(const TestOptions& test) {
-  return {fmt::format("same: the {:g}% interval of the ratio lies within {:g}% of 1, either way; faster or slower: it "
-                      "leaves out 1; else cannot tell",
-                      test.confidence * 100, test.threshold * 100),
-          fmt::format("interval: with several runs on both sides by what they differ (Student's t), more where all runs "
-                      "of one side came first; of single runs by their steps and how these resemble one another; runs of "
-                      "one thing differ by {:g}% at least",
-                      test.run_to_run * 100),
-          fmt::format("states: a machine may have two, up to {:g}% apart; within that, faster and slower need so many "
-                      "runs that chance alone would seldom deal them so (3 a side at 95%, 5 at 99%)",
-                      test.states * 100),
-          "slow steps: the mean and the 5th percentile are both looked at; where one objects for the worse, same and "
-          "faster become 'differs in its tail' or cannot tell; rates are tested by their means",
-          fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
-                      "intervals are those of each case by itself",
-                      (1 - test.confidence) * 100),
-          "runs needed: so many a side, in all and in turns, would probably settle what cannot be told"};
+  return {
+      fmt::format("same: the {:g}% interval of the ratio lies within {:g}% of 1, either way; faster or slower: it "
+                  "leaves out 1; else cannot tell",
+                  test.confidence * 100, test.threshold * 100),
+      fmt::format("interval: with several runs on both sides by what they differ (Student's t), more where all runs "
+                  "of one side came first; of single runs by their steps and how these resemble one another; runs of "
+                  "one thing differ by {:g}% at least",
+                  test.run_to_run * 100),
+      fmt::format("states: a machine may have two, up to {:g}% apart; within that, faster and slower need so many "
+                  "runs that chance alone would seldom deal them so (3 a side at 95%, 5 at 99%)",
+                  test.states * 100),
+      "slow steps: the mean and the 5th percentile are both looked at; where one objects for the worse, same and "
+      "faster become 'differs in its tail' or cannot tell; rates are tested by their means",
+      fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
+                  "intervals are those of each case by itself",
+                  (1 - test.confidence) * 100),
+      "runs needed: so many a side, in all and in turns, would probably settle what cannot be told"};
 }
 
 std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,

@@ -69,7 +69,7 @@ bool have_samples(const std::vector<RunFigure>& runs) {
 
 double geometric_mean(const std::vector<RunFigure>& runs, Statistic statistic) {
   double sum = 0;
-  for (const RunFigure& run : runs) sum += locate(run, statistic).log_value;
+  for (const RunFigure& run : runs) sum += locate_alone(run, statistic);
   return std::exp(sum / static_cast<double>(runs.size()));
 }
 
@@ -156,8 +156,8 @@ std::string why_no_interval(const TestedSide& side_a, const TestedSide& side_b) 
       is_step ? "steps" : "figures", is_step ? "more steps (--set measure.steps=30) or " : "");
 }
 
-// What undisturbed steps show where slow ones, which come by chance on both sides, hide it in the mean. It stands where the
-// slow steps of these runs do not speak against it: the better side has no more of them.
+// What undisturbed steps show where slow ones, which come by chance on both sides, hide it in the mean. It stands where
+// the slow steps of these runs do not speak against it: the better side has no more of them.
 void ask_undisturbed_steps(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
                            const Room& room, const TestOptions& options) {
   const Interval undisturbed = interval_of(a, b, Statistic::p05, options);
@@ -170,11 +170,11 @@ void ask_undisturbed_steps(TestResult& result, const std::vector<RunFigure>& a, 
   result.outcome = is_lower ? Outcome::lower : Outcome::higher;
   result.chance = chance;
   const double half = undisturbed.half(options.confidence);
-  result.notes.push_back(fmt::format("by the {}, {:.4g} ({:.4g} to {:.4g}): slow steps, no more of them on the better side, "
-                                     "hide it in the mean",
-                                     statistic_name(Statistic::p05), std::exp(undisturbed.center),
-                                     std::exp(undisturbed.center - half - room.below),
-                                     std::exp(undisturbed.center + half + room.above)));
+  result.notes.push_back(
+      fmt::format("by the {}, {:.4g} ({:.4g} to {:.4g}): slow steps, no more of them on the better side, "
+                  "hide it in the mean",
+                  statistic_name(Statistic::p05), std::exp(undisturbed.center),
+                  std::exp(undisturbed.center - half - room.below), std::exp(undisturbed.center + half + room.above)));
 }
 
 // "same" or the better verdict, to which the other figure objects: surely, or perhaps by chance.
@@ -185,10 +185,10 @@ void take_objection(TestResult& result, const std::vector<RunFigure>& a, const s
   const bool is_sure = tails.known && chance < 1 - options.confidence;
   result.outcome = is_sure ? Outcome::differs_in_tail : Outcome::cannot_tell;
   if (is_sure) result.chance = chance;
-  result.notes.push_back(fmt::format(
-      "B/A is {:.4g} by the {} and {:.4g} by the {}: the sides differ in their slow steps{}", result.ratio,
-      statistic_name(result.statistic), *result.other_ratio, statistic_name(other_than(result.statistic)),
-      is_sure ? "" : ", perhaps by chance"));
+  result.notes.push_back(
+      fmt::format("B/A is {:.4g} by the {} and {:.4g} by the {}: the sides differ in their slow steps{}", result.ratio,
+                  statistic_name(result.statistic), *result.other_ratio, statistic_name(other_than(result.statistic)),
+                  is_sure ? "" : ", perhaps by chance"));
 }
 
 // What so few runs would show of a machine with one state.
@@ -201,7 +201,8 @@ void note_states(TestResult& result, Interval interval, const Room& room, const 
   if (outcome_of(low, high, std::log1p(options.threshold)) == Outcome::cannot_tell) return;
   const std::size_t runs = std::min(result.runs_a, result.runs_b);
   result.notes.push_back(fmt::format(
-      "{} a side: two states of a machine, up to {:g}% apart, would explain it. If it has one (--states 0), the interval "
+      "{} a side: two states of a machine, up to {:g}% apart, would explain it. If it has one (--states 0), the "
+      "interval "
       "is {:.4g} to {:.4g}",
       runs == 1 ? "one run" : fmt::format("{} runs", runs), options.states * 100, std::exp(low), std::exp(high)));
 }
@@ -257,14 +258,15 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   const bool is_claim = result.outcome == Outcome::lower || result.outcome == Outcome::higher;
   if (is_claim && !(*result.chance < 1 - options.confidence)) {
     result.outcome = Outcome::cannot_tell;
-    result.notes.emplace_back("the runs of the sides lie among one another: dealt to two sides at random, too many would "
-                              "lie as far apart");
+    result.notes.emplace_back(
+        "the runs of the sides lie among one another: dealt to two sides at random, too many would "
+        "lie as far apart");
   }
   result.scatter = scatter_with(scatter_of(a, b, result.statistic, options), room);
   if (by_samples && result.statistic != Statistic::mean) note_steps(a, b, result);
   note_states(result, interval, room, options);
   if (by_samples && a.front().timed) {
-    const double other = interval_of(a, b, other_than(result.statistic), options).center;
+    const double other = center_of(a, b, other_than(result.statistic));
     result.other_ratio = std::exp(other);
     if (objects(result.outcome, result.statistic, interval.center, other, is_rate, std::log1p(options.threshold))) {
       take_objection(result, a, b, options);

@@ -28,10 +28,10 @@ struct RunFigure {
   std::optional<std::size_t> n;
   // The metric is scale / time where the samples are times: a rate.
   std::optional<double> scale;
-  bool exact = false;          // accounted, not measured: no spread (memory)
-  bool timed = false;          // a time or a rate: what else ran on the machine matters
-  double waited_share = 0;     // of the time that the run wanted to compute, others had the processor
-  bool shared_device = false;  // others computed on its GPU: how much that took, nobody knows
+  bool exact = false;               // accounted, not measured: no spread (memory)
+  bool timed = false;               // a time or a rate: what else ran on the machine matters
+  double waited_share = 0;          // of the time that the run wanted to compute, others had the processor
+  bool shared_device = false;       // others computed on its GPU: how much that took, nobody knows
   std::optional<double> started_s;  // since any moment that all runs share
 };
 // Whether others took so much of a time, or of a rate, that the run's own record has a note of it.
@@ -58,12 +58,12 @@ struct TestResult {
   double ratio = 0;                        // B / A
   std::optional<double> low, high;         // the interval of the ratio; none when the spread is not known
   Statistic statistic = Statistic::mean;   // the one that both sides could give
-  // The ratio of the other figure: of the 5th percentile, the time of a step that nothing disturbed, or of the mean where
-  // the statistic is another. None where there are no samples, and of what is no time.
+  // The ratio of the other figure: of the 5th percentile, the time of a step that nothing disturbed, or of the mean
+  // where the statistic is another. None where there are no samples, and of what is no time.
   std::optional<double> other_ratio;
-  bool by_samples = true;                  // else from the means and standard deviations in the records
-  std::size_t runs_a = 0, runs_b = 0;      // that took part
-  std::vector<std::string> notes;          // what a reader of the verdict should know
+  bool by_samples = true;              // else from the means and standard deviations in the records
+  std::size_t runs_a = 0, runs_b = 0;  // that took part
+  std::vector<std::string> notes;      // what a reader of the verdict should know
   // The chance of such a ratio, or one farther from 1, where the sides do not differ; none where nothing is by chance.
   std::optional<double> chance;
   // Of "cannot tell": with about so many runs a side in all, taken in turns, there would be a verdict, by what these

@@ -21,8 +21,8 @@ class SidesCompared : public ::testing::Test {
 };
 
 TEST_F(SidesCompared, VerdictsByCase) {
-  const Comparison comparison =
-      compare_sides(two({sized("small", 100), sized("large", 200)}, {sized("large", 220), sized("small", 100)}), one_state());
+  const Comparison comparison = compare_sides(
+      two({sized("small", 100), sized("large", 200)}, {sized("large", 220), sized("small", 100)}), one_state());
   ASSERT_EQ(comparison.axes, std::vector<std::string>{"size"});
   ASSERT_EQ(comparison.metrics.size(), 1u);
   const auto& cases = comparison.metrics[0].cases;
@@ -79,8 +79,8 @@ TEST_F(SidesCompared, OtherUnitsAreRefused) {
 }
 
 TEST_F(SidesCompared, UnmatchedCasesAndUntoldInputs) {
-  const Comparison comparison =
-      compare_sides(two({sized("small", 100), sized("large", 100)}, {sized("small", 100), sized("xl", 100)}), one_state());
+  const Comparison comparison = compare_sides(
+      two({sized("small", 100), sized("large", 100)}, {sized("small", 100), sized("xl", 100)}), one_state());
   EXPECT_EQ(comparison.unmatched,
             (std::vector<std::string>{"only in A: decoder size=large", "only in B: decoder size=xl"}));
   EXPECT_TRUE(comparison.unknown.empty());
@@ -206,7 +206,8 @@ TEST_F(SidesCompared, ReasonsToFail) {
   const Comparison faster = compare_sides(two({sized("small", 100)}, {sized("small", 80)}), one_state());
   EXPECT_TRUE(reasons_to_fail(faster, {true, true, true}).empty());
   const Comparison unclear = compare_sides(
-      two({sized("small", 100)}, {record_of({{"size", "small"}}, {90, 130, 95, 140, 100}, {{"size", "small"}})}), one_state());
+      two({sized("small", 100)}, {record_of({{"size", "small"}}, {90, 130, 95, 140, 100}, {{"size", "small"}})}),
+      one_state());
   EXPECT_TRUE(reasons_to_fail(unclear, {true, false, false}).empty());
   EXPECT_EQ(reasons_to_fail(unclear, {false, true, false}).size(), 1u);
   const Comparison nothing = compare_sides(two({sized("small", 100)}, {sized("large", 100)}), one_state());

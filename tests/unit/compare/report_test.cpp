@@ -52,7 +52,7 @@ TEST_F(Report, DifferencesComeBeforeVerdicts) {
   ASSERT_NE(difference, std::string::npos);
   ASSERT_NE(verdict, std::string::npos);
   EXPECT_LT(difference, verdict);
-  EXPECT_TRUE(has(text, "step, ms: 5th percentile of the steps; lower is better")) << text;
+  EXPECT_TRUE(has(text, "step, ms: mean of the steps; lower is better")) << text;
   EXPECT_TRUE(has(text, "Not compared\n  size=large: B: oom: wanted")) << text;
   EXPECT_TRUE(has(text, "95% interval of the ratio lies within 2%"));
   EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "interval of the ratio")) << "only where it is asked for";
