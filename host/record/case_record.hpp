@@ -58,10 +58,11 @@ struct Phase {
 struct Sampling {
   std::string rule;  // what chose their number: "steps", "until", "default"
   std::optional<std::int64_t> settling_steps;
-  std::string mode;                   // "waited", "back to back"
-  std::optional<std::int64_t> inner;  // steps of a sample
-  bool is_cold = false;               // caches were flushed before each
-  Number instrument_us;               // what a sample with nothing in it takes
+  std::optional<std::int64_t> unrecorded_steps;  // within the window; nothing where there are none
+  std::string mode;                              // "waited", "back to back"
+  std::optional<std::int64_t> inner;             // steps of a sample
+  bool is_cold = false;                          // caches were flushed before each
+  Number instrument_us;                          // what a sample with nothing in it takes
 };
 
 // A metric that the workload reports in each step.
@@ -187,7 +188,7 @@ struct ProcessorShares {
 struct Threads {
   std::optional<std::int64_t> count;
   std::string count_from;   // why so many
-  Number taken_processors;  // by other processes when the run began; told where it could have mattered
+  Number taken_processors;  // in older records: by other processes when the run began
   std::string waiting;      // how
   std::optional<std::int64_t> spin_count;
   Number spin_us;

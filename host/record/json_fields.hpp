@@ -40,6 +40,7 @@ struct Fields<Sampling> {
   static void visit(auto&& field, auto& s) {
     field.unless_empty("rule", s.rule);
     field("settling_steps", s.settling_steps);
+    field("unrecorded_steps", s.unrecorded_steps);
     field.unless_empty("mode", s.mode);
     field("inner", s.inner);
     field("cold", s.is_cold);

@@ -119,6 +119,7 @@ record::Sampling sampling_of(const measure::LoopResult& result, const measure::M
   record::Sampling sampling;
   sampling.rule = plan.until ? "until" : plan.steps ? "steps" : "default";
   sampling.settling_steps = result.settling_steps;
+  if (result.unrecorded_steps > 0) sampling.unrecorded_steps = result.unrecorded_steps;
   sampling.mode = plan.sync && result.inner == 1 ? "waited" : "back to back";
   sampling.inner = result.inner;
   sampling.is_cold = plan.cold_cache;

@@ -211,7 +211,7 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
                              "power_w", "temperature_c"})
     telemetry[figure] = {{"mean", 2.0}, {"min", 1.0}, {"max", 3.0}};
   record["telemetry"] = telemetry;
-  record["sampling"] = {{"rule", "until"}, {"settling_steps", 4}, {"mode", "waited"},
+  record["sampling"] = {{"rule", "until"}, {"settling_steps", 4}, {"unrecorded_steps", 6}, {"mode", "waited"},
                         {"inner", 1},      {"cold", false},       {"instrument_us", 2.0}};
   for (const char* phase : {"step", "forward"})
     for (const char* figure :
