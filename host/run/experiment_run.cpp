@@ -15,7 +15,6 @@
 #include "run/recorded_case.hpp"
 #include "run/resumption.hpp"
 #include "run/run_records.hpp"
-#include "run/thread_plan.hpp"
 #include "telemetry/environment.hpp"
 
 namespace assay::host::run {
@@ -113,8 +112,6 @@ class ExperimentRun {
     if (earlier_) {
       basis.finished = finished_cases(earlier_->records, allow, options_.any_machine, experiment_.output.verify);
       basis.cases_of_index = cases_of_index(earlier_->records);
-      for (const record::CaseRecord& record : earlier_->records)
-        if (const auto taken = record.result.threads.taken_processors) keep_taken_processors(*taken);
     }
     basis.ask_device = [this](const std::string& wanted) {
       // In a process of its own also where the cases run in this one: opening the CPU's device starts OpenMP's runtime,
