@@ -180,7 +180,7 @@ struct VerificationResult {
 
 // Who else used the processors over the measured window.
 struct ProcessorShares {
-  Number window_s, others_share, steal_share, wait_share, stall_share;
+  Number window_s, others_share, steal_share, wait_share, stall_share, foreign_wait_share, foreign_stall_share;
   std::optional<std::uint64_t> busy_threads;
 };
 

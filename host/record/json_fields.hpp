@@ -188,6 +188,8 @@ struct Fields<ProcessorShares> {
     field("steal_share", c.steal_share);
     field("wait_share", c.wait_share);
     field("stall_share", c.stall_share);
+    field("foreign_wait_share", c.foreign_wait_share);
+    field("foreign_stall_share", c.foreign_stall_share);
     field("busy_threads", c.busy_threads);
   }
 };

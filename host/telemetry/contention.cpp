@@ -83,6 +83,7 @@ void add_waits(const ContentionSample& begin, const ContentionSample& end, Conte
   }
   if (run_ns + wait_ns <= 0) return;
   result.wait_share = wait_ns / (run_ns + wait_ns);
+  result.wanted_s = (run_ns + wait_ns) * 1e-9;
   result.stall_share = std::min(stall_ns / window_ns, 1.0);
   result.busy_threads = busy;
 }
@@ -140,11 +141,21 @@ Contention compare(const ContentionSample& begin, const ContentionSample& end, d
     result.capacity_s = all_ticks / ticks_per_s;
   }
   add_waits(begin, end, result);
+  result.attribute_waits();
   return result;
 }
 
 void Contention::leave_out(double siblings_cpu_s) {
   if (others_share) others_share = std::max(0.0, *others_share - siblings_cpu_s / capacity_s);
+}
+
+void Contention::attribute_waits() {
+  foreign_wait_share.reset(), foreign_stall_share.reset();
+  if (!others_share || !wait_share || !stall_share) return;
+  const double queue = static_cast<double>(busy_threads.value_or(0)) / static_cast<double>(processors);
+  const double caused_s = *others_share * capacity_s * std::max(queue, 1.0);
+  foreign_wait_share = std::min(*wait_share, caused_s / wanted_s);
+  foreign_stall_share = std::min(*stall_share, caused_s / window_s);
 }
 
 std::set<int> usable_processors() {

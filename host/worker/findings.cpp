@@ -167,8 +167,9 @@ std::string word_mistake(const std::vector<std::optional<double>>& values, const
 }
 
 record::ProcessorShares processor_shares_of(const telemetry::Contention& contention) {
-  return {contention.window_s,   contention.others_share, contention.steal_share,
-          contention.wait_share, contention.stall_share,  contention.busy_threads};
+  return {
+      contention.window_s,    contention.others_share,       contention.steal_share,         contention.wait_share,
+      contention.stall_share, contention.foreign_wait_share, contention.foreign_stall_share, contention.busy_threads};
 }
 
 std::vector<std::string> metric_notes(const record::CaseResult& result) {
@@ -187,8 +188,11 @@ std::vector<std::string> metric_notes(const record::CaseResult& result) {
   return notes;
 }
 
-std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads) {
+std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads,
+                                          std::uint64_t threads_of_case) {
   std::vector<std::string> notes;
+  const double stalled = contention.stall_share.value_or(0);
+  const double stalled_by_others = contention.foreign_stall_share.value_or(stalled);
   if (contention.others_share && *contention.others_share > telemetry::contended_share)
     notes.push_back(
         fmt::format("contended: other processes took {:.0f}% of the processors while this case was measured",
@@ -196,13 +200,19 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
   if (contention.steal_share && *contention.steal_share > telemetry::contended_share)
     notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
                                 *contention.steal_share * 100));
-  if (contention.stall_share && *contention.stall_share > telemetry::contended_share)
+  const char* processors = contention.processors == 1 ? "processor" : "processors";
+  if (stalled_by_others > telemetry::contended_share)
     notes.push_back(
-        fmt::format("contended: its threads waited for a processor in {:.0f}% of the measured time: {} busy "
-                    "{} on {} {}; {}",
-                    *contention.stall_share * 100, contention.busy_threads.value_or(0),
-                    contention.busy_threads == 1u ? "thread" : "threads", contention.processors,
-                    contention.processors == 1 ? "processor" : "processors", remedy_for_waiting(contention, threads)));
+        fmt::format("contended: its threads waited for other processes in {:.0f}% of the measured time: {} "
+                    "busy {} on {} {}; {}",
+                    stalled_by_others * 100, contention.busy_threads.value_or(0),
+                    contention.busy_threads == 1u ? "thread" : "threads", contention.processors, processors,
+                    remedy_for_waiting(contention, threads)));
+  else if (stalled > telemetry::contended_share && threads_of_case > contention.processors)
+    notes.push_back(
+        fmt::format("the case itself keeps {} threads busy on {} {}, so they wait for one another; with fewer "
+                    "ranks or threads each would have a processor",
+                    threads_of_case, contention.processors, processors));
   return notes;
 }
 
