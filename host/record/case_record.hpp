@@ -224,7 +224,8 @@ struct Device {
   std::string bus_address;  // "" where the hardware has none
   std::string uuid;         // "GPU-...", "MIG-..." of a part of one; "" where the hardware has none
   std::string driver;
-  std::string abi;  // "1.1": of its table, as the backend was built
+  std::string abi;    // "1.1": of its table, as the backend was built
+  std::string build;  // of the backend
   Number max_sm_clock_mhz, max_memory_clock_mhz, application_sm_clock_mhz, application_memory_clock_mhz;
   Number power_limit_w, default_power_limit_w;
 };

@@ -265,6 +265,7 @@ struct Fields<Device> {
     field.unless_empty("uuid", d.uuid);
     field.unless_empty("driver", d.driver);
     field.unless_empty("abi", d.abi);
+    field.unless_empty("build", d.build);
     field("max_sm_clock_mhz", d.max_sm_clock_mhz);
     field("max_memory_clock_mhz", d.max_memory_clock_mhz);
     field("application_sm_clock_mhz", d.application_sm_clock_mhz);

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "common/sha256.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
+#include "run/build_note.hpp"
 #include "run/exit_code.hpp"
 #include "run/found_device.hpp"
 #include "run/nsys_note.hpp"
@@ -49,6 +52,11 @@ class ExperimentRun {
     listener_.estimated(estimate_by_earlier_runs(experiment_, target_.schema, to_run));
     if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
       listener_.message(*note);
+    std::set<std::string> notes_on_code;
+    for (const CasePlan* planned : to_run)
+      if (planned->device.is_usable()) notes_on_code.insert(note_on_builds(target_, planned->device.device));
+    for (const std::string& note : notes_on_code)
+      if (!note.empty()) listener_.message("note: " + note);
     const bool interrupted = run_cases(to_run);
     const experiment::Experiment planned_experiment = as_planned(experiment_, plan);
     const results::Views views = results::write_views(folder_->path(), planned_experiment, options_.view_file);

@@ -77,6 +77,7 @@ record::Device device_of(const assay_device_api& api, std::int32_t ordinal, cons
   record::Device device;
   device.kind = api.kind;
   device.abi = fmt::format("{}.{}", api.abi_major, api.abi_minor);
+  device.build = api.build;
   device.ordinal = ordinal;
   device.name = info.name;
   device.compute_units = info.compute_units;

@@ -28,6 +28,7 @@ RECORD = [
     Rule("plugin/file_hash", IDENTITY),
     Rule("plugin/abi", IDENTITY, may_be_absent=True),
     Rule("device/abi", IDENTITY, may_be_absent=True),
+    Rule("device/build", IDENTITY, may_be_absent=True),
     Rule("files", IDENTITY, may_be_absent=True),
     Rule("libraries", IDENTITY, may_be_absent=True),
     Rule("algorithms", IDENTITY, may_be_absent=True),
