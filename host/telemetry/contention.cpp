@@ -152,10 +152,11 @@ void Contention::leave_out(double siblings_cpu_s) {
 void Contention::attribute_waits() {
   foreign_wait_share.reset(), foreign_stall_share.reset();
   if (!others_share || !wait_share || !stall_share) return;
+  const double others_s = *others_share * capacity_s;
   const double queue = static_cast<double>(busy_threads.value_or(0)) / static_cast<double>(processors);
-  const double caused_s = *others_share * capacity_s * std::max(queue, 1.0);
-  foreign_wait_share = std::min(*wait_share, caused_s / wanted_s);
-  foreign_stall_share = std::min(*stall_share, caused_s / window_s);
+  foreign_wait_share = std::min(*wait_share, others_s * std::max(queue, 1.0) / wanted_s);
+  // Those that queue behind one another wait at the same time, and hold the step up once.
+  foreign_stall_share = std::min(*stall_share, others_s / window_s);
 }
 
 std::set<int> usable_processors() {

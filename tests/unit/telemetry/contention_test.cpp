@@ -147,6 +147,7 @@ TEST(Contention, ThreadsThatQueueWaitForOthersTogether) {
   EXPECT_NEAR(*c.others_share, 0.1, 1e-12);
   EXPECT_NEAR(*c.foreign_wait_share, 0.1, 1e-12);  // alone, the eight would have had a tenth more
   EXPECT_NEAR(*c.wait_share, 0.775, 1e-12);
+  EXPECT_NEAR(*c.foreign_stall_share, 0.2, 1e-12);
 }
 
 TEST(Contention, AllWaitingIsForOthersWhereEachThreadHasAProcessor) {
