@@ -42,10 +42,10 @@ void ObservedWindow::tell(record::CaseResult& result, const CaseSpec& spec, Rank
   auto threads_of_case = static_cast<double>(contention_.busy_threads.value_or(0));
   if (!ranks.is_alone()) {
     const double machine_cpu_s = ranks.sum_of_this_machine(contention_.own_cpu_s);
+    const double machine_wanted_s = ranks.sum_of_this_machine(contention_.wanted_s);
     const double threads_of_machine = ranks.sum_of_this_machine(threads_of_case);
     if (spec.shares_processors()) {
-      contention_.leave_out(machine_cpu_s - contention_.own_cpu_s);
-      contention_.attribute_waits();
+      contention_.leave_out(machine_cpu_s - contention_.own_cpu_s, machine_wanted_s - contention_.wanted_s);
       threads_of_case = threads_of_machine;
     }
   }
