@@ -1,5 +1,6 @@
 #include "compare/differences.hpp"
 
+#include "compare/inputs.hpp"
 #include "record/environment_file.hpp"
 #include "record/json.hpp"
 
@@ -105,7 +106,6 @@ void say_record(Said& said, const record::CaseRecord& record, const std::set<std
         say(said, "device." + name, text);
       }
     }
-  // How many there are stands with the libraries.
   if (const std::string& waiting = record.result.threads.waiting; !waiting.empty())
     say(said, "threads.waiting", waiting);
   if (const auto& plugin = record.identity.plugin) {
@@ -119,9 +119,12 @@ void say_record(Said& said, const record::CaseRecord& record, const std::set<std
   for (const auto& [name, hash] : record.identity.files) say(said, "file " + name, hash);
   for (const auto& [name, build] : record.result.libraries) say(said, kWholeLists[1].prefix + name, build);
   for (const auto& [made_for, algorithm] : record.result.algorithms) say(said, "algorithm of " + made_for, algorithm);
+  const std::optional<std::int64_t> threads = record.result.threads.count;
+  if (threads && !axes.contains(threads_key)) say(said, threads_key, std::to_string(*threads));
   for (const auto& [name, value] : record.identity.settings) {
-    // The device and the number of ranks stand elsewhere, as what they became.
-    if (!axes.contains(name) && name != "run.device" && name != "run.ranks") say(said, name, record::plain_text(value));
+    // The device, the number of ranks and that of threads stand elsewhere, as what they became.
+    const bool is_told = name == "run.device" || name == record::ranks_axis || (threads && name == threads_key);
+    if (!axes.contains(name) && !is_told) say(said, name, record::plain_text(value));
   }
 }
 

@@ -23,6 +23,20 @@ std::string text_of(const Value& value) {
   return to_text(value);
 }
 
+bool is_on_cpu(const record::CaseRecord& record) {
+  return !record.result.device || record.result.device->kind.empty() || record.result.device->kind == "cpu";
+}
+
+// Of a case on the CPU how many there were, whoever chose them; of an older record how many were asked for. On another
+// device they only serve the host: there the setting is one of those that are told as differences.
+std::optional<std::string> threads_of(const record::CaseRecord& record) {
+  if (is_on_cpu(record) && record.result.threads.count) return text_of(*record.result.threads.count);
+  if (const Value* axis = record::find(record.identity.axes, threads_key)) return text_of(*axis);
+  const Value* asked = record::find(record.identity.settings, threads_key);
+  if (!is_on_cpu(record) || !asked || *asked == Value(std::int64_t{0})) return std::nullopt;
+  return text_of(*asked);
+}
+
 bool is_of_sampling(const std::string& key) { return key == kInner || key == kColdCache; }
 
 // How many steps a sample has is found out ("auto") and differs from run to run: what counts is whether each was waited
@@ -45,8 +59,17 @@ std::optional<std::string> sampled(const record::CaseRecord& record, const std::
 CaseInputs::CaseInputs(const record::CaseRecord& record) : record_(&record), workload_(record.identity.workload) {
   for (const record::Named<Value>* group : {&record.identity.axes, &record.identity.params})
     for (const auto& entry : *group) keys_.insert(entry.first);
-  for (const char* key : {kSync, kInner, kColdCache, record::ranks_axis})
+  for (const char* key : {kSync, kInner, kColdCache, record::ranks_axis, threads_key})
     if (value(key)) keys_.insert(key);
+}
+
+bool CaseInputs::is_axis(const std::string& key) const { return record::find(record_->identity.axes, key); }
+
+bool CaseInputs::may_say_threads() const { return is_on_cpu(*record_); }
+
+bool CaseInputs::threads_follow_from_ranks() const {
+  const std::string& from = record_->result.threads.count_from;
+  return !from.empty() && !from.starts_with("[run]") && from.find('=') == std::string::npos;
 }
 
 std::optional<std::string> CaseInputs::value(const std::string& key) const {
@@ -55,6 +78,7 @@ std::optional<std::string> CaseInputs::value(const std::string& key) const {
   if (key == record::ranks_axis && id.ranks) return text_of(std::int64_t{*id.ranks});
   if (key == "run.device" && record_->result.device && !record_->result.device->kind.empty())
     return record_->result.device->kind;
+  if (key == threads_key) return threads_of(*record_);
   // A parameter before the axis of its name, for the same reason.
   for (const record::Named<Value>* group : {&id.params, &id.axes, &id.settings})
     if (const Value* value = record::find(*group, key); value && (group != &id.settings || !is_of_sampling(key)))

@@ -10,6 +10,9 @@
 
 namespace assay::host::compare {
 
+// The number of threads: an input of cases on the CPU, by what was used.
+inline constexpr const char* threads_key = "run.threads";
+
 // Axes, parameters, and of the settings those that change what is measured or that an axis varies.
 class CaseInputs {
  public:
@@ -20,6 +23,11 @@ class CaseInputs {
   std::optional<std::string> value(const std::string& key) const;
   // Every key that the record has a value for, and that may tell cases apart.
   const std::set<std::string>& keys() const { return keys_; }
+  bool is_axis(const std::string& key) const;
+  // Whether a record of this kind could say its number of threads: on a GPU they are no input.
+  bool may_say_threads() const;
+  // Nobody chose their number: it is the rank's share of the processors.
+  bool threads_follow_from_ranks() const;
 
  private:
   const record::CaseRecord* record_;

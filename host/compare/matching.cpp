@@ -14,16 +14,24 @@ using Keys = std::set<std::string>;
 // What a comparison is about, unless a sweep over devices tells cases apart by it.
 constexpr const char* kDevice = "run.device";
 
+// How many threads there were may differ between runs of one experiment: only an axis tells cases apart by it.
 Keys varied_keys(const std::vector<SideCase>& cases) {
   std::map<std::string, Keys> values;
   for (const SideCase& c : cases) {
     for (const std::string& key : c.inputs.keys())
-      if (const auto value = c.inputs.value(key)) values[key].insert(*value);
+      if (const auto value = c.inputs.value(key); value && (key != threads_key || c.inputs.is_axis(key)))
+        values[key].insert(*value);
   }
   Keys varied;
   for (const auto& [key, seen] : values)
     if (seen.size() > 1) varied.insert(key);
   return varied;
+}
+
+// The ranks of a machine share its processors: where they differ in number, so do the threads that each has.
+bool threads_follow_from_ranks(const CaseInputs& a, const CaseInputs& b) {
+  return a.threads_follow_from_ranks() && b.threads_follow_from_ranks() &&
+         a.value(record::ranks_axis) != b.value(record::ranks_axis);
 }
 
 struct Agreement {
@@ -42,12 +50,14 @@ Agreement agreement(const SideCase& a, const SideCase& b, const Keys& varied, co
   for (const std::string& key : keys) {
     if (rules.across.count(key) || (key == record::ranks_axis && rules.any_ranks)) continue;
     if (key == kDevice && !varied.count(key)) continue;
+    if (key == threads_key && !varied.count(key) && threads_follow_from_ranks(a.inputs, b.inputs)) continue;
     const auto of_a = a.inputs.value(key), of_b = b.inputs.value(key);
     if (of_a && of_b && *of_a != *of_b) {
       if (varied.count(key)) result.same_case = false;
       result.differ.push_back(fmt::format("{} {} / {}", key, *of_a, *of_b));
       result.differing_keys.push_back(key);
     } else if (of_a.has_value() != of_b.has_value()) {
+      if (key == threads_key && !(of_a ? b : a).inputs.may_say_threads()) continue;
       // An empty text is a path or a name that was not given.
       if (const std::string& value = of_a ? *of_a : *of_b; !value.empty())
         (of_a ? result.only_first : result.only_second).push_back(fmt::format("{}={}", key, value));

@@ -26,12 +26,14 @@ std::optional<std::size_t> count(const std::optional<std::int64_t>& n) {
 
 bool is_gpu(const record::CaseRecord& record) { return !record.result.device || record.result.device->kind != "cpu"; }
 
-// Of the time that the threads wanted to run, they waited for other processes, or the hypervisor ran another guest. On
-// a device of its own the processors matter little.
+// Of the time that the threads wanted to run, they waited for other processes, or the hypervisor ran another guest.
+// What a case's own threads and ranks keep each other waiting is how it runs, alone as well; older records do not tell
+// it apart. On a device of its own the processors matter little.
 double waited_share(const record::CaseRecord& record) {
   if (is_gpu(record) || !record.result.contention) return 0;
   const record::ProcessorShares& shares = *record.result.contention;
-  const record::Number wait = finite(shares.wait_share), others = finite(shares.others_share);
+  const record::Number foreign = finite(shares.foreign_wait_share), others = finite(shares.others_share);
+  const record::Number wait = foreign ? foreign : finite(shares.wait_share);
   return (wait ? *wait : others.value_or(0)) + finite(shares.steal_share).value_or(0);
 }
 

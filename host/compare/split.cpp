@@ -120,7 +120,8 @@ class Splitter {
       for (const auto& axis : id.axes) add_once(axes_, axis.first);
       for (const record::Named<Value>* group : {&id.params, &id.settings})
         for (const auto& entry : *group) add_once(others, entry.first);
-      if (id.ranks) add_once(others, "run.ranks");
+      if (id.ranks) add_once(others, record::ranks_axis);
+      if (c.inputs.value(threads_key)) add_once(others, threads_key);
     }
     known_ = axes_;
     for (const std::string& key : others) add_once(known_, key);

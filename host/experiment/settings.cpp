@@ -234,7 +234,7 @@ std::vector<Setting> make_table() {
            "statuses that do not fail the run"),
       row("run", "seed", unsigned_integer(), run(&RunSettings::seed), counts, "where random numbers begin"),
       row("run", "threads", integer(0, most_processes), run(&RunSettings::threads), counts,
-          "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the free cores / local ranks"),
+          "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the usable processors / local ranks"),
       row("run", "memory_limit", size_above_0(), run(&RunSettings::memory_limit_bytes), counts,
           "the most resident memory of a worker and what it starts; absent: no limit"),
       row("run", "repeat", integer(1, most_repeats), in(&OutputSettings::repeat), ignored,

@@ -221,6 +221,7 @@ class Loop {
       flush_caches();
       for (std::int64_t i = 0; i < result_.inner; ++i) hooks_.run_step(iteration_++, false);
       if (plan_.sync) timeline_.synchronize();
+      result_.unrecorded_steps += result_.inner;
     }
   }
 

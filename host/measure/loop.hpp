@@ -55,6 +55,7 @@ struct LoopResult {
   Verdict verdict = Verdict::enough;
   double window_s = 0;                         // host time from the first measured step to the last
   std::int64_t settling_steps = 0;             // between what prepare_window did and the first measured step
+  std::int64_t unrecorded_steps = 0;           // within the window, after looks at the samples
   std::uint64_t iterations = 0;                // all steps that were run
   std::uint64_t iterations_before_window = 0;  // those of them that came before the first measured one
   // The fastest step of the warm-up that was waited for, the first one left out; NaN where there was none.

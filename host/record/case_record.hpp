@@ -58,10 +58,11 @@ struct Phase {
 struct Sampling {
   std::string rule;  // what chose their number: "steps", "until", "default"
   std::optional<std::int64_t> settling_steps;
-  std::string mode;                   // "waited", "back to back"
-  std::optional<std::int64_t> inner;  // steps of a sample
-  bool is_cold = false;               // caches were flushed before each
-  Number instrument_us;               // what a sample with nothing in it takes
+  std::optional<std::int64_t> unrecorded_steps;  // within the window; nothing where there are none
+  std::string mode;                              // "waited", "back to back"
+  std::optional<std::int64_t> inner;             // steps of a sample
+  bool is_cold = false;                          // caches were flushed before each
+  Number instrument_us;                          // what a sample with nothing in it takes
 };
 
 // A metric that the workload reports in each step.
@@ -179,7 +180,7 @@ struct VerificationResult {
 
 // Who else used the processors over the measured window.
 struct ProcessorShares {
-  Number window_s, others_share, steal_share, wait_share, stall_share;
+  Number window_s, others_share, steal_share, wait_share, stall_share, foreign_wait_share, foreign_stall_share;
   std::optional<std::uint64_t> busy_threads;
 };
 
@@ -187,7 +188,7 @@ struct ProcessorShares {
 struct Threads {
   std::optional<std::int64_t> count;
   std::string count_from;   // why so many
-  Number taken_processors;  // by other processes when the run began; told where it could have mattered
+  Number taken_processors;  // in older records: by other processes when the run began
   std::string waiting;      // how
   std::optional<std::int64_t> spin_count;
   Number spin_us;
@@ -223,7 +224,8 @@ struct Device {
   std::string bus_address;  // "" where the hardware has none
   std::string uuid;         // "GPU-...", "MIG-..." of a part of one; "" where the hardware has none
   std::string driver;
-  std::string abi;  // "1.1": of its table, as the backend was built
+  std::string abi;    // "1.1": of its table, as the backend was built
+  std::string build;  // of the backend
   Number max_sm_clock_mhz, max_memory_clock_mhz, application_sm_clock_mhz, application_memory_clock_mhz;
   Number power_limit_w, default_power_limit_w;
 };

@@ -212,6 +212,8 @@ constexpr std::array later{
     Column{"sampling.inner", [](R r) { return r.result.sampling ? integer_cell(r.result.sampling->inner) : Cell{}; }},
     Column{"sampling.settling_steps",
            [](R r) { return r.result.sampling ? integer_cell(r.result.sampling->settling_steps) : Cell{}; }},
+    Column{"sampling.unrecorded_steps",
+           [](R r) { return r.result.sampling ? integer_cell(r.result.sampling->unrecorded_steps) : Cell{}; }},
     text_column(
         "sampling.cold",
         [](R r) { return r.result.sampling ? text_cell(r.result.sampling->is_cold ? "true" : "false") : Cell{}; }),

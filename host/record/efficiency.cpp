@@ -85,8 +85,9 @@ void set_figures(Efficiency& efficiency, CaseResult& result, double items_of_a_s
   const Phase* step = find(result.phases, "step");
   if (!step || !step->n || items_of_a_step <= 0 || !result.telemetry || !is_positive(result.telemetry->energy_j))
     return;
-  const std::int64_t steps_of_a_sample = result.sampling ? result.sampling->inner.value_or(1) : 1;
-  const double items = items_of_a_step * static_cast<double>(*step->n) * static_cast<double>(steps_of_a_sample);
+  const Sampling sampling = result.sampling.value_or(Sampling{});
+  const std::int64_t steps_of_window = *step->n * sampling.inner.value_or(1) + sampling.unrecorded_steps.value_or(0);
+  const double items = items_of_a_step * static_cast<double>(steps_of_window);
   efficiency.j_per_item = *result.telemetry->energy_j / items;
   efficiency.items_per_j = items / *result.telemetry->energy_j;
 }

@@ -32,6 +32,7 @@ constexpr std::array identity{word_column("device.uuid", of_device<&Device::uuid
                               word_column("device.driver", of_device<&Device::driver>),
                               word_column("device.libraries", of_device<&Device::libraries>),
                               word_column("device.abi", of_device<&Device::abi>),
+                              word_column("device.build", of_device<&Device::build>),
                               word_column("host", [](R r) { return told(r.host); }),
                               word_column("environment", [](R r) { return told(r.environment); }),
                               word_column("plugin.id", of_plugin<&Plugin::id>),

@@ -40,6 +40,7 @@ struct Fields<Sampling> {
   static void visit(auto&& field, auto& s) {
     field.unless_empty("rule", s.rule);
     field("settling_steps", s.settling_steps);
+    field("unrecorded_steps", s.unrecorded_steps);
     field.unless_empty("mode", s.mode);
     field("inner", s.inner);
     field("cold", s.is_cold);
@@ -187,6 +188,8 @@ struct Fields<ProcessorShares> {
     field("steal_share", c.steal_share);
     field("wait_share", c.wait_share);
     field("stall_share", c.stall_share);
+    field("foreign_wait_share", c.foreign_wait_share);
+    field("foreign_stall_share", c.foreign_stall_share);
     field("busy_threads", c.busy_threads);
   }
 };
@@ -262,6 +265,7 @@ struct Fields<Device> {
     field.unless_empty("uuid", d.uuid);
     field.unless_empty("driver", d.driver);
     field.unless_empty("abi", d.abi);
+    field.unless_empty("build", d.build);
     field("max_sm_clock_mhz", d.max_sm_clock_mhz);
     field("max_memory_clock_mhz", d.max_memory_clock_mhz);
     field("application_sm_clock_mhz", d.application_sm_clock_mhz);

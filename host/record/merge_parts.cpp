@@ -89,6 +89,8 @@ void take_larger(ProcessorShares& into, const ProcessorShares& other) {
   keep_larger(into.steal_share, other.steal_share);
   keep_larger(into.wait_share, other.wait_share);
   keep_larger(into.stall_share, other.stall_share);
+  keep_larger(into.foreign_wait_share, other.foreign_wait_share);
+  keep_larger(into.foreign_stall_share, other.foreign_stall_share);
   keep_larger(into.busy_threads, other.busy_threads);
 }
 

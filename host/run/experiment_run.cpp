@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "common/sha256.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
+#include "run/build_note.hpp"
 #include "run/exit_code.hpp"
 #include "run/found_device.hpp"
 #include "run/nsys_note.hpp"
@@ -15,7 +18,6 @@
 #include "run/recorded_case.hpp"
 #include "run/resumption.hpp"
 #include "run/run_records.hpp"
-#include "run/thread_plan.hpp"
 #include "telemetry/environment.hpp"
 
 namespace assay::host::run {
@@ -50,6 +52,11 @@ class ExperimentRun {
     listener_.estimated(estimate_by_earlier_runs(experiment_, target_.schema, to_run));
     if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
       listener_.message(*note);
+    std::set<std::string> notes_on_code;
+    for (const CasePlan* planned : to_run)
+      if (planned->device.is_usable()) notes_on_code.insert(note_on_builds(target_, planned->device.device));
+    for (const std::string& note : notes_on_code)
+      if (!note.empty()) listener_.message("note: " + note);
     const bool interrupted = run_cases(to_run);
     const experiment::Experiment planned_experiment = as_planned(experiment_, plan);
     const results::Views views = results::write_views(folder_->path(), planned_experiment, options_.view_file);
@@ -113,8 +120,6 @@ class ExperimentRun {
     if (earlier_) {
       basis.finished = finished_cases(earlier_->records, allow, options_.any_machine, experiment_.output.verify);
       basis.cases_of_index = cases_of_index(earlier_->records);
-      for (const record::CaseRecord& record : earlier_->records)
-        if (const auto taken = record.result.threads.taken_processors) keep_taken_processors(*taken);
     }
     basis.ask_device = [this](const std::string& wanted) {
       // In a process of its own also where the cases run in this one: opening the CPU's device starts OpenMP's runtime,

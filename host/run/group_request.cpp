@@ -80,10 +80,9 @@ launch::WorkerRequest worker_request(const nlohmann::json& spec, const std::file
   return request;
 }
 
-launch::WorkerRequest worker_request(const worker::CaseSpec& spec, bool minds_neighbours) {
-  launch::WorkerRequest request =
-      worker_request(to_json(spec), spec.log_file(), thread_setting(spec, minds_neighbours));
-  request.environment.merge(wait_variables(thread_count(spec, minds_neighbours)));
+launch::WorkerRequest worker_request(const worker::CaseSpec& spec) {
+  launch::WorkerRequest request = worker_request(to_json(spec), spec.log_file(), thread_setting(spec));
+  request.environment.merge(wait_variables(thread_count(spec)));
   request.phase_names = spec.phase_names;
   request.memory_limit_bytes = spec.values.run.memory_limit_bytes;
   request.log_limit_bytes = spec.values.run.log_limit_bytes;
@@ -106,9 +105,8 @@ launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
                                    const launch::InterruptHandler& interrupts) {
   launch::GroupRequest request;
   request.wake_fd = interrupts.wake_fd();
-  const bool minds_neighbours = has_machine_to_itself(here);
   for (const worker::CaseSpec& spec : here) {
-    request.workers.push_back(worker_request(spec, minds_neighbours));
+    request.workers.push_back(worker_request(spec));
     request.ranks.push_back(spec.ranks.rank);
   }
   const worker::CaseSpec& any = here.front();

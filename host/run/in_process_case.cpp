@@ -36,9 +36,8 @@ class ProgressObserver final : public worker::CaseObserver {
 // case finds counts for all.
 const record::Threads& threads_of_this_process(const worker::CaseSpec& first) {
   static const record::Threads threads = [&first] {
-    const bool minds_neighbours = has_machine_to_itself({first});
-    record::Threads counted = thread_count(first, minds_neighbours);
-    const std::string setting = thread_setting(first, minds_neighbours);
+    record::Threads counted = thread_count(first);
+    const std::string setting = thread_setting(first);
     for (const auto& [name, value] : wait_variables(counted)) setenv(name.c_str(), value.value().c_str(), 1);
     setenv(threads_variable, setting.c_str(), 1);
     return counted;

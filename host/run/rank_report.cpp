@@ -118,7 +118,7 @@ std::vector<RankReport> reports_of(const launch::GroupOutcome& outcome, const st
     if (!here[i].is_alone() || !worker.end_note.empty()) add_log_tail(report.result, worker);
     for (const std::string* note : {&worker.end_note, &worker.left_note, &worker.log_note})
       if (!note->empty()) report.result.note(*note);
-    add_threads(here[i], has_machine_to_itself(here), report.result);
+    add_threads(here[i], report.result);
     reports.push_back(std::move(report));
   }
   return reports;

@@ -11,6 +11,7 @@
 #include "common/utc.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/signals.hpp"
+#include "run/build_note.hpp"
 #include "run/run_records.hpp"
 
 namespace assay::host::run {
@@ -80,6 +81,9 @@ RecordedCase run_and_record(const CasePlan& planned, const CaseContext& context)
   if (!outcome.result) return recorded;
   if (has_ended_with_the_run(*outcome.result, context.interrupts)) return {std::nullopt, true};
   note_missing_nodes(planned, context.crew, *outcome.result);
+  if (outcome.result->phases && outcome.result->device)
+    if (std::string note = note_on_builds(context.target, *outcome.result->device); !note.empty())
+      outcome.result->note(std::move(note));
   recorded.record = full_record(planned, context.target, std::move(*outcome.result), started);
   context.verified.add(planned, *recorded.record);
   return recorded;

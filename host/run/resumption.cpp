@@ -11,6 +11,7 @@
 #include "common/sha256.hpp"
 #include "experiment/growth.hpp"
 #include "results/reader.hpp"
+#include "run/thread_plan.hpp"
 #include "run/verified_cases.hpp"
 
 namespace assay::host::run {
@@ -61,6 +62,14 @@ void add_changes_of_files(std::vector<std::string>& changes, const record::Named
   for (const std::string& role : roles) add_change(changes, role, hash_of_role(then, role), hash_of_role(now, role));
 }
 
+// Those of a rank that shares the processors with others are known when it is placed.
+std::string threads_now(const CasePlan& planned) {
+  worker::CaseSpec spec;
+  spec.values = planned.values;
+  spec.device_kind = planned.device.device.kind;
+  return thread_setting(spec);
+}
+
 std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseRecord& record,
                                     const std::string& verify) {
   std::vector<std::string> changes;
@@ -72,6 +81,8 @@ std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseR
     add_change(changes, "device", then.kind + " " + then.name, now.kind + " " + now.name);
     if (record.result.libraries.empty()) add_change(changes, "libraries", then.libraries, now.libraries);
     add_change(changes, "driver", then.driver, now.driver);
+    if (const auto threads = record.result.threads.count; threads && planned.ranks == 1)
+      add_change(changes, "run.threads", std::to_string(*threads), threads_now(planned));
     for (const auto& [name, build] : planned.device.libraries)
       if (const std::string* before = record::find(record.result.libraries, name))
         add_change(changes, name, *before, build);

@@ -4,32 +4,25 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "record/case_record.hpp"
 #include "worker/case_spec.hpp"
 
 namespace assay::host::run {
 
-// A worker finds its number of threads in this variable: the case's, else what is set for this process, else
-// its share of the processors that the control group and, where `minds_neighbours`, other processes leave.
+// A worker finds its number of threads in this variable: the case's, else what is set for this process, else its share
+// of the processors that this process may use. What others do with these meanwhile does not matter: a number that a
+// neighbour changes would make another experiment of the next run.
 inline constexpr const char* threads_variable = "OMP_NUM_THREADS";
-record::Threads thread_count(const worker::CaseSpec& spec, bool minds_neighbours);
-std::string thread_setting(const worker::CaseSpec& spec, bool minds_neighbours = false);
-
-// Nobody else starts ranks on this machine: other processes are neighbours. (Of a launch, they may be the hosts and the
-// workers of other ranks.)
-bool has_machine_to_itself(const std::vector<worker::CaseSpec>& here);
-
-// A run that goes on keeps what it began with.
-void keep_taken_processors(double taken);
+record::Threads thread_count(const worker::CaseSpec& spec);
+std::string thread_setting(const worker::CaseSpec& spec);
 
 // For the environment of a worker: a bound to the spinning of OpenMP's threads at barriers. Nothing for one thread, or
 // where the user has set how they wait.
 std::map<std::string, std::optional<std::string>> wait_variables(const record::Threads& threads);
 
-// Into the result of a case on the CPU that is ok, with a note where neighbours took something.
-void add_threads(const worker::CaseSpec& spec, bool minds_neighbours, record::CaseResult& result);
+// Into the result of a case on the CPU that is ok.
+void add_threads(const worker::CaseSpec& spec, record::CaseResult& result);
 // The same, where the threads have been counted before. `counted`: by thread_count.
 void add_threads(const worker::CaseSpec& spec, const record::Threads& counted, record::CaseResult& result);
 

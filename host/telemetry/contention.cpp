@@ -83,6 +83,7 @@ void add_waits(const ContentionSample& begin, const ContentionSample& end, Conte
   }
   if (run_ns + wait_ns <= 0) return;
   result.wait_share = wait_ns / (run_ns + wait_ns);
+  result.wanted_s = (run_ns + wait_ns) * 1e-9;
   result.stall_share = std::min(stall_ns / window_ns, 1.0);
   result.busy_threads = busy;
 }
@@ -140,11 +141,27 @@ Contention compare(const ContentionSample& begin, const ContentionSample& end, d
     result.capacity_s = all_ticks / ticks_per_s;
   }
   add_waits(begin, end, result);
+  result.attribute_waits(result.wanted_s);
   return result;
 }
 
-void Contention::leave_out(double siblings_cpu_s) {
+void Contention::leave_out(double siblings_cpu_s, double siblings_wanted_s) {
   if (others_share) others_share = std::max(0.0, *others_share - siblings_cpu_s / capacity_s);
+  attribute_waits(wanted_s + siblings_wanted_s);
+}
+
+void Contention::attribute_waits(double wanted_by_case_s) {
+  foreign_wait_share.reset(), foreign_stall_share.reset();
+  if (!others_share || !wait_share || !stall_share) return;
+  const double others_s = *others_share * capacity_s;
+  const double queue = static_cast<double>(busy_threads.value_or(0)) / static_cast<double>(processors);
+  const double waited_s = *wait_share * wanted_s;
+  const double waited_for_own_s = std::max(0.0, 1 - capacity_s / wanted_by_case_s) * wanted_s;
+  const double foreign_s =
+      std::min(waited_s, std::clamp(waited_s - waited_for_own_s, others_s * queue, others_s * std::max(queue, 1.0)));
+  foreign_wait_share = foreign_s / wanted_s;
+  // Those that queue behind one another wait at the same time, and hold the step up once.
+  foreign_stall_share = waited_s > 0 ? std::min(*stall_share * foreign_s / waited_s, others_s / window_s) : 0.0;
 }
 
 std::set<int> usable_processors() {

@@ -50,15 +50,26 @@ struct Contention {
   // Threads that wanted to run for a twentieth of the window or more, and ran for a hundredth. Others may wait: a step
   // does not wait for them.
   std::optional<std::uint64_t> busy_threads;
+  // Of wait_share and stall_share, what the time that others had on the processors explains.
+  std::optional<double> foreign_wait_share, foreign_stall_share;
   // Of the time of the processor that the hypervisor gave away most of, where that was five ticks or more.
   double worst_steal_share = 0;
   std::size_t processors = 0;
   double window_s = 0;
   double own_cpu_s = 0;
   double capacity_s = 0;  // of the processors over the window; 0 where others_share is absent
+  double wanted_s = 0;    // its threads ran or waited, added up; 0 where wait_share is absent
 
-  // Of the time of other processes, this much was sibling ranks of the same case.
-  void leave_out(double siblings_cpu_s);
+  // Of the time of other processes, this much was sibling ranks of the same case, whose threads ran or waited so long.
+  void leave_out(double siblings_cpu_s, double siblings_wanted_s);
+
+ private:
+  friend Contention compare(const ContentionSample& begin, const ContentionSample& end, double ticks_per_s);
+  // Threads of one case wait for one another where more of them want to run than there are processors: that is how it
+  // runs, and no disturbance. What they waited beyond that, they waited for others, as far as these ran: a second of
+  // theirs keeps those waiting that queue on its processor, and each for a second at most. It may have hit this rank
+  // alone, and counts at least as it hits the average thread. Absent where it is not told what others had.
+  void attribute_waits(double wanted_by_case_s);
 };
 Contention compare(const ContentionSample& begin, const ContentionSample& end, double ticks_per_s);
 

@@ -2,22 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
-
-#include "telemetry/text_files.hpp"
 
 namespace assay::host::telemetry {
 namespace {
 
 constexpr double stillness = 0.1;
-
-std::map<int, CpuTicks> usable_ticks() {
-  std::map<int, CpuTicks> ticks;
-  const std::set<int> usable = usable_processors();
-  if (const auto text = read_text("/proc/stat")) ticks = parse_proc_stat(*text);
-  std::erase_if(ticks, [&usable](const auto& entry) { return !usable.contains(entry.first); });
-  return ticks;
-}
 
 }  // namespace
 
@@ -35,17 +24,11 @@ double taken_processors(const std::map<int, CpuTicks>& begin, const std::map<int
   return taken;
 }
 
-double measure_taken_processors(std::chrono::milliseconds window) {
-  const std::map<int, CpuTicks> begin = usable_ticks();
-  std::this_thread::sleep_for(window);
-  return taken_processors(begin, usable_ticks());
-}
-
-std::size_t processors_left(std::size_t usable, std::optional<double> quota_cores, double taken) {
-  double left = static_cast<double>(usable);
+std::size_t allowed_processors(std::size_t usable, std::optional<double> quota_cores) {
+  double allowed = static_cast<double>(usable);
   // What is a tenth short of a whole processor is one.
-  if (quota_cores) left = std::min(left, std::floor(*quota_cores + stillness));
-  return static_cast<std::size_t>(std::max(left - std::round(taken), 1.0));
+  if (quota_cores) allowed = std::min(allowed, std::floor(*quota_cores + stillness));
+  return static_cast<std::size_t>(std::max(allowed, 1.0));
 }
 
 }  // namespace assay::host::telemetry

@@ -1,6 +1,5 @@
-// How many processors others leave: what is to be known before the number of threads is chosen.
+// How many processors this process may use, and how many of them others keep busy.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -12,10 +11,8 @@ namespace assay::host::telemetry {
 // Of these processors' time, what other processes and other guests took between the two readings, in processors. A
 // tenth of each is left out: nothing is ever quite still, and a hundred still processors make no busy one.
 double taken_processors(const std::map<int, CpuTicks>& begin, const std::map<int, CpuTicks>& end);
-// Over `window`, in which this process sleeps; 0 where the kernel does not tell.
-double measure_taken_processors(std::chrono::milliseconds window);
 
-// Threads that have a processor each: at least one. `quota_cores`: of the control group.
-std::size_t processors_left(std::size_t usable, std::optional<double> quota_cores, double taken);
+// Of `usable` ones those whose time the control group's quota allows: at least one.
+std::size_t allowed_processors(std::size_t usable, std::optional<double> quota_cores);
 
 }  // namespace assay::host::telemetry

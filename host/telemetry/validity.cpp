@@ -21,14 +21,18 @@ record::Validity of_processors(const Contention& contention) {
       stolen > contended_share)
     found.push_back(fmt::format("the hypervisor gave {:.0f}% of {} to other guests", stolen * 100,
                                 contention.worst_steal_share > 0 ? "a processor" : "the processors"));
-  if (contention.stall_share.value_or(0) > contended_share)
+  // Where nobody knows for whom they waited, they may have waited for others.
+  const double stalled = contention.stall_share.value_or(0);
+  const double stalled_by_others = contention.foreign_stall_share.value_or(stalled);
+  if (stalled_by_others > contended_share)
     found.push_back(
-        fmt::format("its threads waited for a processor in {:.0f}% of the time", *contention.stall_share * 100));
+        fmt::format("its threads waited for other processes in {:.0f}% of the time", stalled_by_others * 100));
   if (!found.empty()) return {record::ValidityVerdict::contended, fmt::format("{}", fmt::join(found, "; "))};
   return {record::ValidityVerdict::valid,
           fmt::format("nobody else took more than {:.0f}% of the processors{}", contended_share * 100,
-                      contention.stall_share ? ", and its threads did not wait for one"
-                                             : "; whether its threads waited for one is not told")};
+                      !contention.stall_share     ? "; whether its threads waited for one is not told"
+                      : stalled > contended_share ? "; its threads waited for one another alone"
+                                                  : ", and its threads did not wait for one")};
 }
 
 std::string of_device_to_itself(const TelemetryFigures& figures) {

@@ -77,6 +77,7 @@ record::Device device_of(const assay_device_api& api, std::int32_t ordinal, cons
   record::Device device;
   device.kind = api.kind;
   device.abi = fmt::format("{}.{}", api.abi_major, api.abi_minor);
+  device.build = api.build;
   device.ordinal = ordinal;
   device.name = info.name;
   device.compute_units = info.compute_units;
@@ -119,6 +120,7 @@ record::Sampling sampling_of(const measure::LoopResult& result, const measure::M
   record::Sampling sampling;
   sampling.rule = plan.until ? "until" : plan.steps ? "steps" : "default";
   sampling.settling_steps = result.settling_steps;
+  if (result.unrecorded_steps > 0) sampling.unrecorded_steps = result.unrecorded_steps;
   sampling.mode = plan.sync && result.inner == 1 ? "waited" : "back to back";
   sampling.inner = result.inner;
   sampling.is_cold = plan.cold_cache;
@@ -166,8 +168,9 @@ std::string word_mistake(const std::vector<std::optional<double>>& values, const
 }
 
 record::ProcessorShares processor_shares_of(const telemetry::Contention& contention) {
-  return {contention.window_s,   contention.others_share, contention.steal_share,
-          contention.wait_share, contention.stall_share,  contention.busy_threads};
+  return {
+      contention.window_s,    contention.others_share,       contention.steal_share,         contention.wait_share,
+      contention.stall_share, contention.foreign_wait_share, contention.foreign_stall_share, contention.busy_threads};
 }
 
 std::vector<std::string> metric_notes(const record::CaseResult& result) {
@@ -186,8 +189,11 @@ std::vector<std::string> metric_notes(const record::CaseResult& result) {
   return notes;
 }
 
-std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads) {
+std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads,
+                                          std::uint64_t threads_of_case) {
   std::vector<std::string> notes;
+  const double stalled = contention.stall_share.value_or(0);
+  const double stalled_by_others = contention.foreign_stall_share.value_or(stalled);
   if (contention.others_share && *contention.others_share > telemetry::contended_share)
     notes.push_back(
         fmt::format("contended: other processes took {:.0f}% of the processors while this case was measured",
@@ -195,13 +201,19 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
   if (contention.steal_share && *contention.steal_share > telemetry::contended_share)
     notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
                                 *contention.steal_share * 100));
-  if (contention.stall_share && *contention.stall_share > telemetry::contended_share)
+  const char* processors = contention.processors == 1 ? "processor" : "processors";
+  if (stalled_by_others > telemetry::contended_share)
     notes.push_back(
-        fmt::format("contended: its threads waited for a processor in {:.0f}% of the measured time: {} busy "
-                    "{} on {} {}; {}",
-                    *contention.stall_share * 100, contention.busy_threads.value_or(0),
-                    contention.busy_threads == 1u ? "thread" : "threads", contention.processors,
-                    contention.processors == 1 ? "processor" : "processors", remedy_for_waiting(contention, threads)));
+        fmt::format("contended: its threads waited for other processes in {:.0f}% of the measured time: {} "
+                    "busy {} on {} {}; {}",
+                    stalled_by_others * 100, contention.busy_threads.value_or(0),
+                    contention.busy_threads == 1u ? "thread" : "threads", contention.processors, processors,
+                    remedy_for_waiting(contention, threads)));
+  else if (stalled > telemetry::contended_share && threads_of_case > contention.processors)
+    notes.push_back(
+        fmt::format("the case itself keeps {} threads busy on {} {}, so they wait for one another; with fewer "
+                    "ranks or threads each would have a processor",
+                    threads_of_case, contention.processors, processors));
   return notes;
 }
 

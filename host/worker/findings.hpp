@@ -31,8 +31,9 @@ record::ProcessorShares processor_shares_of(const telemetry::Contention& content
 
 // Notes on metrics that are no finite numbers: a loss that is NaN must not pass in silence.
 std::vector<std::string> metric_notes(const record::CaseResult& result);
-// `threads`: those of the workload, for the words.
-std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads);
+// `threads`: those of the workload, for the words. `threads_of_case`: busy ones, of all ranks on these processors.
+std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads,
+                                          std::uint64_t threads_of_case);
 // Notes on what a careful reader of the figures should know: a wide spread, a rule that gave up, allocations in the
 // window.
 // `phases_apart`: phases are timed in steps of their own.

@@ -39,13 +39,21 @@ void ObservedWindow::end() {
 
 void ObservedWindow::tell(record::CaseResult& result, const CaseSpec& spec, RankServices& ranks, double window_s,
                           const std::vector<double>& step_bounds_s) {
+  auto threads_of_case = static_cast<double>(contention_.busy_threads.value_or(0));
   if (!ranks.is_alone()) {
     const double machine_cpu_s = ranks.sum_of_this_machine(contention_.own_cpu_s);
-    if (spec.shares_processors()) contention_.leave_out(machine_cpu_s - contention_.own_cpu_s);
+    const double machine_wanted_s = ranks.sum_of_this_machine(contention_.wanted_s);
+    const double threads_of_machine = ranks.sum_of_this_machine(threads_of_case);
+    if (spec.shares_processors()) {
+      contention_.leave_out(machine_cpu_s - contention_.own_cpu_s, machine_wanted_s - contention_.wanted_s);
+      threads_of_case = threads_of_machine;
+    }
   }
   result.contention = processor_shares_of(contention_);
   if (!spec.values.profile.ncu)  // whose times nobody is told
-    for (std::string& note : contention_notes(contention_, threads_given())) result.note(std::move(note));
+    for (std::string& note :
+         contention_notes(contention_, threads_given(), static_cast<std::uint64_t>(threads_of_case)))
+      result.note(std::move(note));
   if (telemetry_) result.telemetry = telemetry_->telemetry(step_bounds_s);
   // The settling steps are as busy as the measured ones; of the energy these have the share of the time.
   if (result.telemetry && telemetry_s_ > window_s)

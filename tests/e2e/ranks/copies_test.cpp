@@ -55,6 +55,16 @@ TEST_F(Copies, APluginThatCannotSayRunsWithANote) {
   EXPECT_EQ(copies.back()["copies"], 2);
 }
 
+TEST_F(Copies, CodeWithoutOptimisationIsANoteOfTheCaseAndNotOfEachRank) {
+  const auto records = records_of({.plugin = "unsaid_ranks", .run = "ranks = 2"});
+  ASSERT_EQ(records.at(0)["status"], "ok") << records[0].dump(2);
+  std::size_t notes = 0;
+  for (const json& note : records[0]["notes"])
+    notes += note.get<std::string>().starts_with("not optimised: plugin org.assay.test.unsaid_ranks (GNU 9.4.0 unopt");
+  EXPECT_EQ(notes, 1u) << records[0]["notes"];
+  EXPECT_NE(records[0]["device"].value("build", ""), "");
+}
+
 TEST_F(Copies, RanksThatWorkTogetherAreNoCopies) {
   const auto records = records_of({.plugin = "faulty_rank", .run = "ranks = 2\ncopies = true"}, 1);
   EXPECT_EQ(records.at(0)["status"], "unsupported");

@@ -1,4 +1,5 @@
-// A plugin as it was compiled before a workload could say what its ranks are to each other: its entry names ABI 1.2.
+// A plugin as it was compiled before a workload could say what its ranks are to each other: its entry names ABI 1.2,
+// and a build without optimisation.
 #include <assay/plugin.hpp>
 
 namespace {
@@ -21,7 +22,7 @@ extern "C" ASSAY_EXPORT constinit const assay_entry assay_entry_v1 = {
     1,
     "org.assay.test.unsaid_ranks",
     "1.0.0",
-    ASSAY_BUILD_INFO,
+    "GNU 9.4.0 unoptimised",
     assay::detail::workload_pointers<UnsaidRanks>.data(),
     nullptr,
     nullptr};

@@ -63,6 +63,20 @@ TEST(DifferencesOfEnvironment, SettingsThatAreNoAxis) {
     EXPECT_EQ(std::count(untold.begin(), untold.end(), "measure.warmup"), 0) << "the cases say it";
 }
 
+TEST(DifferencesOfEnvironment, ThreadsAreTheNumberThatWasUsed) {
+  Json by_default = record_of({}, {1}), asked = by_default, one = by_default;
+  by_default["settings"]["run.threads"] = 0;
+  by_default["threads"] = {{"count", 2}, {"count_from", "2 usable processors"}};
+  asked["settings"]["run.threads"] = 2;
+  asked["threads"] = {{"count", 2}, {"count_from", "[run] threads"}};
+  EXPECT_TRUE(find_differences({side_of(0, {run_of({by_default})}), side_of(1, {run_of({asked})})}).items.empty());
+  one["settings"]["run.threads"] = 0;
+  one["threads"] = {{"count", 1}, {"count_from", "OMP_NUM_THREADS=1"}};
+  const Differences other = find_differences({side_of(0, {run_of({by_default})}), side_of(1, {run_of({one})})});
+  ASSERT_EQ(items_of(other), std::vector<std::string>{"run.threads"});
+  EXPECT_EQ(other.items[0].values, (std::vector<std::string>{"2", "1"}));
+}
+
 TEST(DifferencesOfEnvironment, ASideThatDoesNotSayIsNoDifference) {
   const Differences differences =
       find_differences({side_of(0, {run_of({record_of({}, {1})}, environment("Linux 6.1", 0))}),

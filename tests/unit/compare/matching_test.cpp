@@ -69,6 +69,62 @@ TEST_F(Matching, OtherParametersAreRefusedWithTheRemedy) {
   EXPECT_EQ(match(a, b, {{"context_length"}, false}).of_baseline[0].kind, Kind::found);
 }
 
+// What ran counts, whoever chose it: [run] threads, a variable, or the processors of the machine.
+TEST_F(Matching, OtherThreadsAreAnotherCase) {
+  const auto with = [](std::int64_t count, const char* from) {
+    Json r = record({{"size", "small"}});
+    r["threads"] = {{"count", count}, {"count_from", from}};
+    r["settings"]["run.threads"] = from == std::string("[run] threads") ? count : 0;
+    return r;
+  };
+  const Json two = with(2, "2 usable processors"), asked = with(2, "[run] threads"), one = with(1, "OMP_NUM_THREADS=1");
+  EXPECT_EQ(match({two}, {asked}).of_baseline[0].kind, Kind::found);
+  const Matches refused = match({two}, {one});
+  EXPECT_EQ(refused.of_baseline[0].kind, Kind::refused);
+  EXPECT_EQ(refused.of_baseline[0].reason,
+            "other inputs: run.threads 2 / 1; compare all the same with --across run.threads");
+  EXPECT_EQ(match({two}, {one}, {{"run.threads"}, false}).of_baseline[0].kind, Kind::found);
+  // Two runs of a side that had other threads are not two runs of one case, and each finds its own.
+  const Matches each = match({two, one}, {one, two});
+  EXPECT_EQ(each.of_baseline[0].other, &cases_b_[1]);
+  EXPECT_EQ(each.of_baseline[1].other, &cases_b_[0]);
+  EXPECT_EQ(match({two, one}, {two}).of_baseline[1].kind, Kind::refused);
+}
+
+TEST_F(Matching, ThreadsThatARecordDoesNotSayAreAssumedToAgree) {
+  Json two = record({{"size", "small"}}), older = two, on_gpu = two;
+  two["threads"] = {{"count", 2}, {"count_from", "2 usable processors"}};
+  older["settings"]["run.threads"] = 0;
+  on_gpu["device"] = {{"kind", "cuda"}};
+  on_gpu["settings"]["run.threads"] = 7;
+  const Matches assumed = match({two}, {older});
+  EXPECT_EQ(assumed.of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(assumed.of_baseline[0].only_baseline, (std::vector<std::string>{"run.threads=2"}));
+  // There the threads only serve the host.
+  const Matches devices = match({two}, {on_gpu});
+  EXPECT_EQ(devices.of_baseline[0].kind, Kind::found);
+  EXPECT_TRUE(devices.of_baseline[0].only_baseline.empty());
+  Json other_gpu = on_gpu;
+  other_gpu["settings"]["run.threads"] = 3;
+  EXPECT_EQ(match({on_gpu}, {other_gpu}).of_baseline[0].kind, Kind::found);
+}
+
+// Ranks that divide the processors have fewer threads each: that is what another number of ranks means.
+TEST_F(Matching, ThreadsThatFollowFromTheRanksAreNoDifferenceOfTheirOwn) {
+  Json one = record({{"size", "small"}});
+  one["threads"] = {{"count", 2}, {"count_from", "2 usable processors"}};
+  Json two = record({{"size", "small"}});
+  two["ranks"] = 2;
+  two["threads"] = {{"count", 1}, {"count_from", "2 usable processors, shared by 2 ranks"}};
+  EXPECT_EQ(match({one}, {two}).of_baseline[0].reason,
+            "other number of ranks: run.ranks 1 / 2; compare all the same with --any");
+  EXPECT_EQ(match({one}, {two}, {{}, true}).of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(match({one}, {two}, {{"run.ranks"}, false}).of_baseline[0].kind, Kind::found);
+  two["threads"]["count_from"] = "[run] threads";
+  EXPECT_EQ(match({one}, {two}, {{}, true}).of_baseline[0].reason,
+            "other inputs: run.threads 2 / 1; compare all the same with --across run.threads");
+}
+
 TEST_F(Matching, OtherRanksAreRefusedUnlessAskedFor) {
   Json two = record({{"size", "small"}});
   two["ranks"] = 2;

@@ -30,6 +30,14 @@ TEST(Metric, AStepHasItsSamplesAndWhatDisturbedThem) {
   EXPECT_NEAR(step->figure.waited_share, 0.21, 1e-12);  // waited, and the hypervisor's share
 }
 
+TEST(Metric, WhatACasesOwnThreadsWaitForOneAnotherDisturbsNothing) {
+  Json record = sample();
+  record["contention"]["wait_share"] = 0.75;
+  record["contention"]["foreign_wait_share"] = 0.02;
+  EXPECT_NEAR(metric_of(record, "step")->figure.waited_share, 0.03, 1e-12);
+  EXPECT_FALSE(is_contended(metric_of(record, "step")->figure));
+}
+
 TEST(Metric, OnAGpuTheProcessorsMatterLittle) {
   Json record = sample();
   record["validity"] = {{"verdict", "contended"}, {"text", "2 processes took 40% of the processors"}};

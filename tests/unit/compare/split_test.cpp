@@ -94,6 +94,26 @@ TEST_F(Split, RanksMayDifferWhenTheyAreWhatIsAskedAbout) {
   EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].verdict, "faster");
 }
 
+// On two processors one rank has two threads, and two ranks have one each.
+TEST_F(Split, ThreadsThatFollowFromTheRanksMoveWithThem) {
+  Json one = timed({{"size", "small"}, {"run.ranks", 1}}, 100), two = timed({{"size", "small"}, {"run.ranks", 2}}, 50);
+  one["ranks"] = 1, two["ranks"] = 2;
+  one["threads"] = {{"count", 2}, {"count_from", "2 usable processors"}};
+  two["threads"] = {{"count", 1}, {"count_from", "2 usable processors, shared by 2 ranks"}};
+  const SplitSide split = split_side(side({one, two}), {{"run.ranks"}, {}});
+  EXPECT_EQ(split.notes.back(), "run.threads changes with run.ranks");
+  EXPECT_EQ(compared(side({one, two}), {{"run.ranks"}, {}}).metrics[0].cases[0].entries[1].verdict, "faster");
+}
+
+TEST_F(Split, RunsWithOtherThreadsAreSplitByThem) {
+  Json one = timed({{"size", "small"}}, 100), two = timed({{"size", "small"}}, 50);
+  one["threads"] = {{"count", 1}, {"count_from", "OMP_NUM_THREADS=1"}};
+  two["threads"] = {{"count", 2}, {"count_from", "2 usable processors"}};
+  const Side both = side_of(0, {run_of({one}), run_of({two})});
+  EXPECT_EQ(labels(split_side(both, {{"run.threads"}, {}})), (std::vector<std::string>{"threads=1", "threads=2"}));
+  EXPECT_EQ(compared(both, {{"run.threads"}, {}}).metrics[0].cases[0].entries[1].verdict, "faster");
+}
+
 TEST_F(Split, WhatMovesWithTheKeyIsNoDifference) {
   const Side run = side({timed({{"precision", "fp32"}, {"attention", "naive"}}, 100),
                          timed({{"precision", "tf32"}, {"attention", "naive"}}, 80),

@@ -192,6 +192,19 @@ TEST(Loop, RanksAddAsManyEach) {
   EXPECT_EQ(without_count.run({.warmup = 1}).settling_steps, 4);
 }
 
+// The energy of the window is that of these steps, too.
+TEST(Loop, StepsAfterALookAreCounted) {
+  for (const bool sync : {true, false}) {
+    Harness h{.step_times_ns = {1000}, .others_ns = 1000};
+    const LoopResult r = h.run({.warmup = 5, .sync = sync, .inner = 3});
+    const auto recorded = static_cast<std::int64_t>(r.samples.step_ns.size()) * r.inner;
+    EXPECT_GT(r.unrecorded_steps, 0) << sync;
+    EXPECT_EQ(static_cast<std::int64_t>(r.iterations - r.iterations_before_window), recorded + r.unrecorded_steps);
+  }
+  Harness counted{.step_times_ns = {1000}, .others_ns = 1000};
+  EXPECT_EQ(counted.run({.warmup = 5, .steps = 30}).unrecorded_steps, 0) << "nobody looks before the end";
+}
+
 // By the device's time of the fastest step so far, and with steps left on which the choice settles.
 TEST(Loop, EventsAreChosenBeforeStepsThatSettle) {
   using Chosen = std::vector<std::pair<std::uint64_t, double>>;

@@ -211,7 +211,7 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
                              "power_w", "temperature_c"})
     telemetry[figure] = {{"mean", 2.0}, {"min", 1.0}, {"max", 3.0}};
   record["telemetry"] = telemetry;
-  record["sampling"] = {{"rule", "until"}, {"settling_steps", 4}, {"mode", "waited"},
+  record["sampling"] = {{"rule", "until"}, {"settling_steps", 4}, {"unrecorded_steps", 6}, {"mode", "waited"},
                         {"inner", 1},      {"cold", false},       {"instrument_us", 2.0}};
   for (const char* phase : {"step", "forward"})
     for (const char* figure :
@@ -223,7 +223,8 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
                            {"libraries", "demo 1"},
                            {"kind", "cuda"},
                            {"name", "a GPU"},
-                           {"abi", "1.1"}});
+                           {"abi", "1.1"},
+                           {"build", "GNU"}});
   record["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}, {"abi", "1.3"}};
   record["host"] = "n0";
   record["environment"] = "00aa";
@@ -265,7 +266,8 @@ TEST(Columns, OfWordsAreKnownAsSuch) {
   json["efficiency"] = {{"stated", {{"text", "a source"}}}, {"measured", {{"text", "by trial"}}}};
   json["rank"] = 1;
   json["verify"]["refers_to"] = {{"index", 2}, {"hash", "9f2c"}, {"status", "ok"}};
-  json["device"].update({{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}, {"abi", "1.1"}});
+  json["device"].update(
+      {{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}, {"abi", "1.1"}, {"build", "GNU"}});
   json["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}, {"abi", "1.3"}};
   json["host"] = "n0";
   json["environment"] = "00aa";

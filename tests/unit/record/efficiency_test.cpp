@@ -114,6 +114,11 @@ TEST(Efficiency, EnergyIsOfAllItemsOfTheWindow) {
   result.sampling.emplace().inner = 4;
   record::set_efficiency(result);
   EXPECT_DOUBLE_EQ(*result.efficiency->j_per_item, 50.0 / 40'000);
+  // Steps after a look at the samples have taken their part of the window's energy.
+  result.sampling->unrecorded_steps = 10;
+  record::set_efficiency(result);
+  EXPECT_DOUBLE_EQ(*result.efficiency->j_per_item, 50.0 / 50'000);
+  EXPECT_DOUBLE_EQ(*result.efficiency->items_per_j, 50'000 / 50.0);
 }
 
 // Two ranks on a device each: their work over both devices' peaks.

@@ -1,10 +1,12 @@
 #include "run/resumption.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "planned_runs.hpp"
 #include "record/json.hpp"
+#include "run/thread_plan.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace assay::host::run::test {
@@ -42,6 +44,16 @@ TEST_F(Resumption, WhatOtherCodeHasMadeIsOutdatedAndSaysWhy) {
       << "unless it is told to be finished";
   machine_.basis.finished = finished_cases({finished_record(plan_.cases[0].hash, "00ff")}, allow_, false);
   EXPECT_TRUE(outdated({finished_record(plan_.cases[0].hash, "00ff")}).empty());
+}
+
+TEST_F(Resumption, OtherThreadsAreNamed) {
+  record::CaseRecord with_threads = finished_record("of before", "00ff");
+  with_threads.result.threads.count = 1000;
+  setenv(threads_variable, "3", 1);
+  const auto cases = outdated({with_threads});
+  unsetenv(threads_variable);
+  ASSERT_EQ(cases.size(), 1u);
+  EXPECT_EQ(cases[0].changes, std::vector<std::string>{"run.threads: 1000 then, 3 now"});
 }
 
 // An interruption ends the process that is asked for the device.

@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
+#include "telemetry/cgroup.hpp"
 #include "telemetry/contention.hpp"
+#include "telemetry/processors_left.hpp"
 
 namespace assay::host::run::test {
 namespace {
@@ -27,58 +33,59 @@ TEST_F(ThreadPlans, TheCasesThenTheEnvironmentsThenAShare) {
   worker::CaseSpec asked = spec(2);
   EXPECT_LE(std::stoul(thread_setting(asked)), std::max<std::size_t>(1, usable() / 2)) << "a quota may leave fewer";
   setenv(threads_variable, "9", 1);
-  EXPECT_EQ(thread_setting(asked, true), "9");
-  EXPECT_EQ(thread_count(asked, true).count_from, "OMP_NUM_THREADS=9");
+  EXPECT_EQ(thread_setting(asked), "9");
+  EXPECT_EQ(thread_count(asked).count_from, "OMP_NUM_THREADS=9");
   asked.values.run.threads = 3;
-  EXPECT_EQ(thread_setting(asked, true), "3");
-  EXPECT_EQ(thread_count(asked, true).count_from, "[run] threads");
+  EXPECT_EQ(thread_setting(asked), "3");
+  EXPECT_EQ(thread_count(asked).count_from, "[run] threads");
   setenv(threads_variable, "4,2", 1);
   asked.values.run.threads = 0;
   EXPECT_EQ(thread_setting(asked), "4") << "the outermost of a list";
 }
 
-TEST_F(ThreadPlans, NeighboursTakeTheirs) {
-  keep_taken_processors(static_cast<double>(usable()));
-  const record::Threads left = thread_count(spec(1), true);
-  EXPECT_EQ(left.count, 1);
-  EXPECT_EQ(thread_count(spec(1), false).taken_processors, std::nullopt) << "the hosts and workers of other ranks";
-  if (usable() > 1) {
-    EXPECT_EQ(left.taken_processors, static_cast<double>(usable()));
-    EXPECT_NE(left.count_from.find("kept busy by other processes when the run began"), std::string::npos);
-    record::CaseResult result;
-    add_threads(spec(1), true, result);
-    ASSERT_TRUE(result.notes);
-    EXPECT_NE(result.notes->front().find("[run] threads sets another number"), std::string::npos);
-  }
-  worker::CaseSpec on_gpu = spec(1);
-  on_gpu.device_kind = "cuda";
-  EXPECT_EQ(thread_count(on_gpu, true).taken_processors, std::nullopt);
-  keep_taken_processors(0);
-  EXPECT_EQ(thread_count(spec(1), true).count, thread_count(spec(1), false).count);
+// A neighbour of one second would make another experiment of the run that begins meanwhile.
+TEST_F(ThreadPlans, ANeighbourTakesNoThread) {
+  const std::int64_t alone = thread_count(spec(1)).count.value();
+  std::atomic<bool> ends = false;
+  std::vector<std::thread> neighbours;
+  for (std::size_t i = 0; i < usable(); ++i)
+    neighbours.emplace_back([&ends] {
+      while (!ends) {
+      }
+    });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const record::Threads beside = thread_count(spec(1));
+  ends = true;
+  for (std::thread& neighbour : neighbours) neighbour.join();
+  EXPECT_EQ(beside.count, alone);
+  EXPECT_EQ(beside.taken_processors, std::nullopt);
+  const auto quota = telemetry::cgroup_cpu_quota_cores("/");
+  EXPECT_EQ(alone, static_cast<std::int64_t>(telemetry::allowed_processors(usable(), quota)));
 }
 
-TEST_F(ThreadPlans, AMachineIsSharedWithOtherHostsOfALaunch) {
-  EXPECT_TRUE(has_machine_to_itself({spec(1)}));
-  EXPECT_TRUE(has_machine_to_itself({spec(2), spec(2)}));
-  EXPECT_FALSE(has_machine_to_itself({spec(2)}));
+TEST_F(ThreadPlans, RanksThatShareProcessorsDivideThem) {
+  const std::int64_t all = thread_count(spec(1)).count.value();
+  EXPECT_EQ(thread_count(spec(2)).count, std::max<std::int64_t>(1, all / 2));
+  EXPECT_EQ(thread_count(spec(1000)).count, 1);
+  EXPECT_NE(thread_count(spec(1000)).count_from.find("shared by 1000 ranks"), std::string::npos);
 }
 
 TEST_F(ThreadPlans, WaitingIsBoundedWhereThereIsAnyoneToWaitFor) {
   worker::CaseSpec two = spec(1), one = spec(1);
   two.values.run.threads = 2;
   one.values.run.threads = 1;
-  const auto variables = wait_variables(thread_count(two, false));
+  const auto variables = wait_variables(thread_count(two));
   ASSERT_TRUE(variables.contains("GOMP_SPINCOUNT"));
   record::CaseResult of_two, of_one, failed;
-  add_threads(two, false, of_two);
-  add_threads(one, false, of_one);
+  add_threads(two, of_two);
+  add_threads(one, of_one);
   EXPECT_EQ(variables.at("GOMP_SPINCOUNT"), std::to_string(of_two.threads.spin_count.value()));
   EXPECT_GT(of_two.threads.spin_us.value(), 0);
   EXPECT_EQ(of_two.threads.count, 2);
-  EXPECT_TRUE(wait_variables(thread_count(one, false)).empty());
+  EXPECT_TRUE(wait_variables(thread_count(one)).empty());
   EXPECT_EQ(of_one.threads.waiting, "");
   failed.status = record::Status::failed;
-  add_threads(two, false, failed);
+  add_threads(two, failed);
   EXPECT_TRUE(failed.threads.empty());
 }
 

@@ -106,6 +106,81 @@ TEST(Contention, TwoThreadsThatWaitHoldUpAllOthers) {
   EXPECT_EQ(c.processors, 64u);
 }
 
+// Two processors over a second that they were busy all of, by a rank of two threads that had a quarter each.
+Contention of_oversubscribed(double siblings_cpu_s) {
+  ContentionSample begin, end;
+  for (int i = 0; i < 2; ++i) {
+    begin.ticks[i] = {0, 0, 0};
+    end.ticks[i] = {100, 0, 0};
+    begin.threads[i] = {};
+    end.threads[i] = {250'000'000, 750'000'000};
+  }
+  end.own_cpu_ns = 500'000'000;
+  end.time = begin.time + 1s;
+  Contention c = compare(begin, end, 100);
+  c.leave_out(siblings_cpu_s, 6);  // three such ranks
+  return c;
+}
+
+TEST(Contention, WhatACaseOversubscribesItselfIsNoDisturbance) {
+  const Contention alone = of_oversubscribed(1.5);  // the other ranks had all the rest
+  EXPECT_DOUBLE_EQ(*alone.wait_share, 0.75);
+  EXPECT_DOUBLE_EQ(*alone.stall_share, 1);
+  EXPECT_EQ(*alone.others_share, 0);
+  EXPECT_EQ(*alone.foreign_wait_share, 0);
+  EXPECT_EQ(*alone.foreign_stall_share, 0);
+  const Contention beside = of_oversubscribed(1.0);  // somebody else had half a processor
+  EXPECT_DOUBLE_EQ(*beside.others_share, 0.25);
+  EXPECT_DOUBLE_EQ(*beside.foreign_wait_share, 0.25);  // of the two seconds that its threads wanted to run
+  EXPECT_DOUBLE_EQ(*beside.foreign_stall_share, 1.0 / 3);
+}
+
+// 128 ranks of a thread on 64 processors: what a still machine does is no disturbance of each of them.
+TEST(Contention, OfManyRanksEachWaitsForOthersAsTheAverageDoes) {
+  const auto rank_that_waited = [](std::uint64_t wait_ns) {
+    ContentionSample begin, end;
+    for (int i = 0; i < 64; ++i) begin.ticks[i] = {0, 0, 0}, end.ticks[i] = {100, 0, 0};
+    begin.threads[1] = {};
+    end.threads[1] = {1'000'000'000 - wait_ns, wait_ns};
+    end.own_cpu_ns = 1'000'000'000 - wait_ns;
+    end.time = begin.time + 1s;
+    Contention c = compare(begin, end, 100);
+    c.leave_out(63.36 - c.own_cpu_s, 127);  // the others had one percent
+    return c;
+  };
+  EXPECT_NEAR(*rank_that_waited(500'000'000).foreign_wait_share, 0.01, 1e-9);
+  EXPECT_NEAR(*rank_that_waited(800'000'000).foreign_wait_share, 0.3, 1e-9) << "a neighbour sits on its processor";
+}
+
+// Eight threads on two processors: behind each second of another process up to four of them wait.
+TEST(Contention, ThreadsThatQueueWaitForOthersTogether) {
+  ContentionSample begin, end;
+  for (int i = 0; i < 2; ++i) begin.ticks[i] = {0, 0, 0}, end.ticks[i] = {100, 0, 0};
+  for (int i = 0; i < 8; ++i) begin.threads[i] = {}, end.threads[i] = {225'000'000, 775'000'000};
+  end.own_cpu_ns = 1'800'000'000;
+  end.time = begin.time + 1s;
+  const Contention c = compare(begin, end, 100);
+  EXPECT_NEAR(*c.others_share, 0.1, 1e-12);
+  EXPECT_NEAR(*c.foreign_wait_share, 0.1, 1e-12);  // alone, the eight would have had a tenth more
+  EXPECT_NEAR(*c.wait_share, 0.775, 1e-12);
+  EXPECT_NEAR(*c.foreign_stall_share, 0.1 / 0.775, 1e-12);
+}
+
+TEST(Contention, AllWaitingIsForOthersWhereEachThreadHasAProcessor) {
+  ContentionSample begin, end;
+  for (int i = 0; i < 2; ++i) begin.ticks[i] = {0, 0, 0}, end.ticks[i] = {100, 0, 0};
+  begin.threads[1] = begin.threads[2] = {};
+  end.threads[1] = {1'000'000'000, 0};
+  end.threads[2] = {500'000'000, 500'000'000};
+  end.own_cpu_ns = 1'500'000'000;
+  end.time = begin.time + 1s;
+  const Contention c = compare(begin, end, 100);
+  EXPECT_DOUBLE_EQ(*c.foreign_wait_share, *c.wait_share);
+  EXPECT_DOUBLE_EQ(*c.foreign_stall_share, *c.stall_share);
+  end.ticks.clear(), begin.ticks.clear();
+  EXPECT_FALSE(compare(begin, end, 100).foreign_wait_share) << "what others had is not told";
+}
+
 // The reader of telemetry, or a logger: a step does not wait for them.
 TEST(Contention, AThreadThatHardlyRunsHoldsUpNothing) {
   ContentionSample begin, end;

@@ -208,7 +208,7 @@ TEST(Validity, ThreadsThatWaitForAProcessorAreContention) {
   contention.stall_share = 0.5;
   const record::Validity contended = validity_of(true, nullptr, contention);
   EXPECT_EQ(contended.verdict, ValidityVerdict::contended);
-  EXPECT_EQ(contended.text, "its threads waited for a processor in 50% of the time");
+  EXPECT_EQ(contended.text, "its threads waited for other processes in 50% of the time");
   contention.stall_share = 0.04;
   EXPECT_EQ(validity_of(true, nullptr, contention).verdict, ValidityVerdict::valid);
   contention.worst_steal_share = 0.4;

@@ -8,7 +8,7 @@ namespace {
 
 telemetry::Contention waiting(double others_share, std::uint64_t busy_threads, std::size_t processors) {
   telemetry::Contention contention;
-  contention.stall_share = 0.5;
+  contention.stall_share = contention.foreign_stall_share = 0.5;
   contention.others_share = others_share;
   contention.busy_threads = busy_threads;
   contention.processors = processors;
@@ -16,7 +16,7 @@ telemetry::Contention waiting(double others_share, std::uint64_t busy_threads, s
 }
 
 std::string note_of(const telemetry::Contention& contention, std::int64_t threads) {
-  const std::vector<std::string> notes = contention_notes(contention, threads);
+  const std::vector<std::string> notes = contention_notes(contention, threads, contention.busy_threads.value());
   return notes.empty() ? "" : notes.back();
 }
 
@@ -25,7 +25,7 @@ constexpr const char* own_processors = "give the run processors of its own (task
 TEST(ContentionNotes, NameTheThreadsThatAreTooMany) {
   EXPECT_EQ(
       note_of(waiting(0.5, 2, 2), 2),
-      std::string("contended: its threads waited for a processor in 50% of the measured time: 2 busy threads on 2 "
+      std::string("contended: its threads waited for other processes in 50% of the measured time: 2 busy threads on 2 "
                   "processors; use fewer threads ([run] threads = 1), or ") +
           own_processors);
   EXPECT_NE(note_of(waiting(0.25, 8, 8), 8).find("([run] threads = 6)"), std::string::npos);
@@ -44,10 +44,22 @@ TEST(ContentionNotes, WhereFewerThreadsDoNotHelpProcessorsDo) {
 
 TEST(ContentionNotes, AreNoneWhereNobodyWaited) {
   telemetry::Contention contention = waiting(0.02, 2, 2);
-  contention.stall_share = 0.04;
-  EXPECT_TRUE(contention_notes(contention, 2).empty());
-  contention.stall_share.reset();
-  EXPECT_TRUE(contention_notes(contention, 2).empty());
+  contention.stall_share = contention.foreign_stall_share = 0.04;
+  EXPECT_TRUE(contention_notes(contention, 2, 4).empty());
+  contention.stall_share.reset(), contention.foreign_stall_share.reset();
+  EXPECT_TRUE(contention_notes(contention, 2, 4).empty());
+}
+
+TEST(ContentionNotes, ThreadsThatWaitForOneAnotherAreNotContended) {
+  telemetry::Contention contention = waiting(0.01, 1, 2);
+  contention.foreign_stall_share = 0.02;
+  EXPECT_EQ(
+      contention_notes(contention, 1, 4),
+      std::vector<std::string>{"the case itself keeps 4 threads busy on 2 processors, so they wait for one another; "
+                               "with fewer ranks or threads each would have a processor"});
+  EXPECT_TRUE(contention_notes(contention, 1, 2).empty()) << "each has one, and the scheduler did not see it at once";
+  contention.foreign_stall_share.reset();
+  EXPECT_NE(note_of(contention, 1).find("contended"), std::string::npos) << "nobody knows for whom they waited";
 }
 
 }  // namespace
