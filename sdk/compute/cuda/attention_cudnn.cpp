@@ -519,6 +519,11 @@ void AttentionPlans::wait() {
   impl_->is_building = false;
 }
 
+void AttentionPlans::forget_begun() {
+  wait();
+  impl_->begun.clear();
+}
+
 std::size_t AttentionPlans::prepare(const AttentionKey& key) {
   if (!impl_->begun.contains(key) && impl_->has(key)) return impl_->plans.find(key)->second.workspace_bytes;
   start(key);
