@@ -125,12 +125,12 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 // of the values' gradient, and 2.5 u at most; this is 3 u, where many scores are averaged.
 //
 // Of few scores nothing is averaged. N numbers have a root mean square that is off by 1 / sqrt(N) of itself, and their
-// errors make a factor that is as large as 1 / sqrt(N) of the whole error. One score alone is one number.
+// errors make a factor that is as large as 1 / sqrt(N) of the whole error. One key alone has no gradient by its score.
 PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
   const double scores = 0.5 * static_cast<double>(c.step_rows() * (c.context_length - 1));
-  const double of_one = 1 / std::sqrt(std::max(1.0, scores));
+  const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
   tolerance.cancelled = std::sqrt(rounded_terms) * (1 + of_one);
   tolerance.factor = std::min(tolerance.gradient, tolerance.factor + of_one * tolerance.gradient);
   // Logits of random weights have a variance of 2 d / (d + vocab). Both paths round a state some 12 times in each
