@@ -14,7 +14,7 @@ namespace {
 
 constexpr double longest_tried_step_s = 1;
 
-// What all threads of this process have had of the processors.
+// Returns the processor time of all threads of this process.
 double processor_s() {
   timespec time{};
   (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -72,7 +72,7 @@ std::string AccountCheck::repeat(const measure::LoopResult& measured) {
     }
     StepAccount repeated = account();
     repeated.took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    // On processors that others use as well a step waits for its turn, which is none of its work.
+    // Time spent waiting for a busy processor does not count.
     if (case_.computes_on_processors) repeated.took_s = std::min(repeated.took_s, processor_s() - processor_begin_s);
     return repeated;
   };

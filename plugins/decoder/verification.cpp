@@ -64,8 +64,8 @@ std::string Workload::check_operations(assay::compute::Backend& audited, const O
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
   return assay::verification::compare_paths(
       what, trainer_.backend(), timed, trainer_.loss_of(other), [&](std::size_t i) { return compared(other, i); },
-      assay::verification::path_tolerance(model().precision, model().layers, model().step_rows()),
-      trainer_.parameters(), model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
+      assay::verification::decoder_tolerance(model()), trainer_.parameters(),
+      model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
 }
 
 // What is compared: the gradients by parameter, and, as most rows of the embedding's are zero, one that is not; of a
@@ -152,13 +152,15 @@ assay::Verified Workload::verify(const Launch& launch) {
   std::string text = model().backward ? assay::verification::check_finite(trainer_, trainer_.model()) : "";
   text += assay::verification::check_data(trainer_);
   double loss_scale = assay::verification::verification_loss_scale;
-  const Outcome timed = timed_outcome(launch, text, loss_scale);
+  Outcome timed = timed_outcome(launch, text, loss_scale);
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
   assay::begin_part(host_, "operations");
   text += check_operations(audited, timed, loss_scale);
   const bool operations_in_part = !audited.looked_at_all();
   assay::begin_part(host_, "float64_model");
-  const assay::Verified exact = assay::verification::check_against_float64(host_, trainer_, loss_scale);
+  const assay::Verified exact = assay::verification::with_room_of(trainer_.backend(), timed, [&] {
+    return assay::verification::check_against_float64(host_, trainer_, loss_scale);
+  });
   text += exact.text;
   assay::begin_part(host_, "other_path");
   const std::string what = assay::verification::against_the_other_path(model().fused);
@@ -169,10 +171,12 @@ assay::Verified Workload::verify(const Launch& launch) {
     trainer_.prepare(audited, [&](assay::compute::Backend& by) { enqueue_with_loss(*other, by); });
   };
   if (!assay::verification::make_other_path(
+          trainer_.backend(), timed,
           {[&] { make_other(assay::verification::opposite_path(model())); },
            [&] { make_other(assay::verification::opposite_path_by_definition(model())); }})) {
     // On fewer sequences the other path may fit; of a forward alone there is no such check.
     if (model().backward && model().batch_size > 1) {
+      timed = {};  // the memory that it takes
       const assay::Verified fewer = assay::verification::check_own_gradients(trainer_);
       return {text + audited.text() + "; " + fewer.text, operations_in_part || exact.in_part || fewer.in_part};
     }

@@ -254,10 +254,11 @@ assay::Verified Workload::verify(const Launch& launch) {
   EncoderDecoderModel reference(opposite(timed.config()), trainer_.parameters(), trainer_.ids());
   const std::string what = "without dropout, " + assay::verification::against_the_other_path(model().fused);
   assay::verification::FollowsSides following(audited, sides);
-  const bool is_made = assay::verification::make_other_path({[&] {
-    trainer_.lend_memory(reference);
-    take_gradients(reference, following);  // of its operations those that the timed path has not
-  }});
+  const bool is_made = assay::verification::make_other_path(
+      trainer_.backend(), found, {[&] {
+        trainer_.lend_memory(reference);
+        take_gradients(reference, following);  // of its operations those that the timed path has not
+      }});
   if (!is_made) return {text + audited.text() + "; " + assay::verification::no_room_text(what, reference), true};
   text += audited.text() + "; ";
   text += following.text();

@@ -2,6 +2,7 @@
 // shards are of it, and what they are held against: the averages that each rank keeps are the mean of what the whole
 // models of the ranks compute, in every element, and a rank's loss is that of its whole model.
 #include <algorithm>
+#include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
@@ -19,9 +20,9 @@ namespace fsdp {
 namespace op = assay::compute::op;
 
 using assay::compute::Tensor;
+using assay::compute::WeightedSum;
 using assay::parallel::BlockShards;
 using assay::train::ElementRange;
-using assay::verification::Sketch;
 
 class Workload::Reference final : public assay::verification::WholeModelCheck {
  public:
@@ -45,7 +46,7 @@ class Workload::Reference final : public assay::verification::WholeModelCheck {
       }
   }
   std::vector<ElementRange> pieces_of_average();
-  std::vector<Sketch> averages(const std::vector<ElementRange>& pieces);
+  std::vector<WeightedSum> averages(const std::vector<ElementRange>& pieces);
 
   assay::parallel::ShardedBlocks& blocks_;
 };
@@ -73,7 +74,7 @@ std::vector<ElementRange> Workload::Reference::pieces_of_average() {
   return assay::verification::average_pieces(all, std::move(cuts), ranks());
 }
 
-std::vector<Sketch> Workload::Reference::averages(const std::vector<ElementRange>& pieces) {
+std::vector<WeightedSum> Workload::Reference::averages(const std::vector<ElementRange>& pieces) {
   std::vector<assay::verification::SketchedPiece> held;
   std::vector<std::size_t> places;  // of the pieces that are held
   for_each_held(mine().config().data_rank, [&](const BlockShards::Held& part, const ElementRange& kept) {
@@ -85,8 +86,8 @@ std::vector<Sketch> Workload::Reference::averages(const std::vector<ElementRange
       places.push_back(static_cast<std::size_t>(piece - pieces.begin()));
     }
   });
-  std::vector<Sketch> sketches(pieces.size(), assay::verification::not_held);
-  const std::vector<Sketch> found =
+  std::vector<WeightedSum> sketches(pieces.size(), assay::verification::not_held);
+  const std::vector<WeightedSum> found =
       assay::verification::sketch_of(backend(), mine().parameters().all_gradients(), held);
   for (std::size_t i = 0; i < places.size(); ++i) sketches[places[i]] = found[i];
   return sketches;
@@ -110,7 +111,7 @@ assay::Verified Workload::Reference::check_gradients(const std::string& when) {
   found.averaged = averages(pieces);
 
   const double loss = mine().last_loss();
-  const double allowed = assay::verification::path_tolerance(config().precision, config().layers, config().rows()).loss;
+  const double allowed = assay::verification::decoder_tolerance(config()).loss;
   if (!(std::abs(loss - expected_loss) <= allowed * std::max(1.0, std::abs(expected_loss))))
     throw assay::Error(ASSAY_WRONG_RESULT, when + " the loss is " + assay::workload::number(loss, "%.9g") +
                                                ", that of the whole model " +

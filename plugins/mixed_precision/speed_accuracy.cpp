@@ -2,10 +2,12 @@
 
 #include <assay/compute/audited_backend.hpp>
 #include <assay/models/decoder_params.hpp>
+#include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_reference.hpp>
 #include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
+#include <assay/verification/unmeasured.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
@@ -114,8 +116,7 @@ std::string SpeedAccuracy::check_operations(const Launch& launch) {
          assay::verification::compare_paths(
              "the timed step against its operations one by one", trainer.backend(), of_timed_step,
              trainer.loss_of(timed), [&](std::size_t id) { return set.gradient(id); },
-             assay::verification::path_tolerance(model().precision, model().layers, model().step_rows()), set,
-             set.all().back().name) +
+             assay::verification::decoder_tolerance(model()), set, set.all().back().name) +
          "; ";
 }
 
@@ -177,18 +178,24 @@ SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp
 
 std::string SpeedAccuracy::verify(const Launch& launch) {
   const assay::workload::PrecisionPolicy policy = model().precision;
-  std::string text = assay::verification::check_finite(*trainer_, trainer_->model());
-  assay::begin_part(host_, "optimizer");
-  text += assay::verification::check_updates(trainer_.value(), [&] { enqueue_timed(launch); });
-  assay::begin_part(host_, "operations");
-  text += check_operations(launch);
-  assay::begin_part(host_, "loss");
-  const Accuracy own = accuracy_of(*trainer_);
+  std::string text;
+  Accuracy own;
+  {
+    const assay::verification::Unmeasured unmeasured(trainer_->backend());
+    text += assay::verification::check_finite(*trainer_, trainer_->model());
+    assay::begin_part(host_, "optimizer");
+    text += assay::verification::check_updates(trainer_.value(), [&] { enqueue_timed(launch); });
+    assay::begin_part(host_, "operations");
+    text += check_operations(launch);
+    assay::begin_part(host_, "loss");
+    own = accuracy_of(*trainer_);
+  }
   Accuracy fp32;
   if (!is_fp32_) {
     trainer_.reset();
     assay::models::DecoderTrainerConfig config = config_;
     config.model.precision = {};
+    config.tuning = assay::compute::Tuning::first_choice;
     trainer_.emplace(host_, config);
     trainer_->setup(launch, [&] {
       trainer_->forward();

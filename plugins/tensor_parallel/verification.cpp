@@ -4,6 +4,7 @@
 // weights after the steps.
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
+#include <assay/verification/decoder_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/sampling.hpp>
@@ -35,7 +36,7 @@ assay::models::DecoderTrainerConfig unsplit(assay::models::DecoderTrainerConfig 
 // 2 ranks, of ten seeds: gradients of 32 tokens 1e-6 apart, of 8, 4, 2 and 1 tokens 3.9e-6, 3.4e-6, 2e-5 and 9.9e-6.
 assay::verification::PathTolerance tolerance_of(const assay::models::DecoderConfig& model) {
   constexpr double many_tokens = 32;
-  auto tolerance = assay::verification::path_tolerance(model.precision, model.layers, model.rows());
+  auto tolerance = assay::verification::decoder_tolerance(model);
   if (model.precision.activation != assay::compute::DType::f32) return tolerance;
   const double wider = std::max(1.0, many_tokens / static_cast<double>(model.rows()));
   for (double* of : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few}) *of *= wider;

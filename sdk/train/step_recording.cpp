@@ -1,6 +1,7 @@
 #include "assay/train/step_recording.hpp"
 
 #include <algorithm>
+#include <assay/compute/silent_backend.hpp>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -23,7 +24,7 @@ Span span_of(const Tensor& t) {
 }
 
 // A backend that notes what operations read and write, and carries none out.
-class Recorder final : public compute::Backend {
+class Recorder final : public compute::SilentBackend {
  public:
   struct Life {
     int first_write = never, first_read = never, last_use = -1;
@@ -37,15 +38,6 @@ class Recorder final : public compute::Backend {
     gradient_span_ = span_of(gradients->all_gradients());
   }
 
-  const char* kind() const override { return "recorder"; }
-  void set_mode(compute::Mode) override {}
-  void synchronize() override {}
-  std::size_t workspace_bytes() const override { return 0; }
-  void set_workspace(void*, std::size_t) override {}
-  std::vector<compute::PrimitiveInfo> primitives() const override { return {}; }
-  void set_product_math(compute::ProductMath) override {}
-  std::unique_ptr<compute::Graph> capture(const std::function<void()>&) override { return nullptr; }
-  std::unique_ptr<compute::Feed> open_feed(std::size_t, std::size_t, void*) override { return nullptr; }
   void begin_side() override { side_ = true; }
   void end_side() override { side_ = false; }
   void join_side() override {

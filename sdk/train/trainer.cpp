@@ -101,6 +101,7 @@ void Trainer::open(const Launch& launch) {
   if (backend_) throw Error(ASSAY_INVALID_ARGUMENT, "the trainer was set up before; make another one");
   backend_ = workload::open_backend(host_, launch);
   backend_->set_product_math(config_.precision.product_math);
+  backend_->set_tuning(config_.tuning);
 }
 
 void Trainer::take_parameter_memory(const SetupMoments& moments) {

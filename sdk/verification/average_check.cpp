@@ -12,6 +12,7 @@
 namespace assay::verification {
 
 using compute::DType;
+using compute::WeightedSum;
 
 namespace {
 
@@ -58,10 +59,10 @@ std::string place_of(std::int64_t piece, const std::vector<train::ElementRange>&
 
 // On rank 0; the others have nothing to judge. Each rank has given its own sketches and, behind them, those of
 // averages.
-Verdict judge(const std::vector<std::vector<Sketch>>& sketches, const std::vector<train::ElementRange>& pieces) {
+Verdict judge(const std::vector<std::vector<WeightedSum>>& sketches, const std::vector<train::ElementRange>& pieces) {
   Verdict verdict;
   std::vector<RankGradients> ranks;
-  for (const std::vector<Sketch>& both : sketches) {
+  for (const std::vector<WeightedSum>& both : sketches) {
     const auto middle = both.begin() + static_cast<std::ptrdiff_t>(pieces.size());
     ranks.push_back({{both.begin(), middle}, {middle, both.end()}});
     for (std::size_t i = 0; i < pieces.size(); ++i)
@@ -104,7 +105,7 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks) {
     for (const RankGradients& rank : ranks) mean += rank.own[piece].sum, scale += std::sqrt(rank.own[piece].squares);
     mean /= count, scale /= count;
     // Of gradients that are all zero the average is zero, too.
-    const auto distance = [&](const Sketch& of) { return of.sum == mean ? 0.0 : std::abs(of.sum - mean) / scale; };
+    const auto distance = [&](const WeightedSum& of) { return of.sum == mean ? 0.0 : std::abs(of.sum - mean) / scale; };
     bool held = false;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       from_mean[r] = compute::worse(from_mean[r], distance(ranks[r].own[piece]));
@@ -142,7 +143,7 @@ double factor_tolerance(const workload::PrecisionPolicy& p, const AverageFinding
 
 std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, std::vector<std::int64_t> cuts,
                                                 std::int64_t ranks) {
-  const auto room = static_cast<std::size_t>(most_bytes_on_rank_0 / ranks) / (2 * sizeof(Sketch));
+  const auto room = static_cast<std::size_t>(most_bytes_on_rank_0 / ranks) / (2 * sizeof(WeightedSum));
   return sketch_pieces(set, std::move(cuts), std::min(most_pieces, room));
 }
 
@@ -165,9 +166,9 @@ Verified check_average(const Host& host, std::string_view name, const train::Par
   const std::string same_data = ranks_of_the_same(comm::exchange(host, of + ".data", data.hash));
   if (!same_data.empty() && !data.may_repeat())
     throw Error(ASSAY_WRONG_RESULT, "ranks " + same_data + " train on the same data");
-  std::vector<Sketch> both = mine.own;
+  std::vector<WeightedSum> both = mine.own;
   both.insert(both.end(), mine.averaged.begin(), mine.averaged.end());
-  Verdict verdict = judge(comm::gather<Sketch>(host, of + ".sketches", both), pieces);
+  Verdict verdict = judge(comm::gather<WeightedSum>(host, of + ".sketches", both), pieces);
   verdict = comm::exchange(host, of + ".verdict", verdict)[0];
   const AverageFindings& found = verdict.found;
   if (found.missing >= 0)

@@ -108,8 +108,7 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
     return compare_paths(
         what, trainer.backend(), found, loss,
         [&](std::size_t i) { return i < set.all().size() ? set.gradient(i) : row_of_first_token(trainer); },
-        path_tolerance(config.precision, config.layers, config.step_rows()), set,
-        set.all()[trainer.ids().embeddings].name);
+        decoder_tolerance(config), set, set.all()[trainer.ids().embeddings].name);
   };
   std::string as_enqueued;
   if (batch == trainer.config().model.batch_size)
@@ -117,7 +116,8 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
                           trainers_own(trainer, loss_scale)) +
                   "; ";
   std::optional<Path> other;
-  if (!make_other_path({[&] { other.emplace(trainer, opposite_path(config)); },
+  if (!make_other_path(trainer.backend(), found,
+                       {[&] { other.emplace(trainer, opposite_path(config)); },
                         [&] { other.emplace(trainer, opposite_path_by_definition(config)); }}))
     throw Error(ASSAY_OUT_OF_MEMORY, "there is no memory for the other path");
   const bool in_part = !audited.looked_at_all();

@@ -1,11 +1,14 @@
 #include "assay/verification/encoder_decoder_check.hpp"
 
 #include <algorithm>
+#include <assay/compute/forwarding_backend.hpp>
+#include <assay/compute/operations.hpp>
 #include <assay/verification/dropout_watch.hpp>
 #include <assay/verification/encoder_decoder_reference.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/text.hpp>
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -89,6 +92,32 @@ bool has_own_masks(const EncoderDecoderConfig& c, const char* device_kind) {
   return c.dropout > 0 && c.flash && std::strcmp(device_kind, "cpu") != 0 && c.precision.activation != DType::f32;
 }
 
+// Clears the gradient by the positions before the first operation that writes some of it: what this step leaves out is
+// then 0. Before that operation activations may lie there.
+class ClearsPositions final : public compute::ForwardingBackend {
+ public:
+  ClearsPositions(compute::Backend& real, const Tensor& gradient) : ForwardingBackend(real), gradient_(gradient) {}
+
+  void run_any(const compute::AnyOperation& operation) override {
+    const auto* const backward = compute::operation_cast<compute::op::BiasBackward>(operation);
+    if (!is_clear_ && backward && writes_gradient(backward->dbias)) {
+      is_clear_ = true;
+      real().run(compute::op::Fill{.x = gradient_, .value = 0.0});
+    }
+    real().run_any(operation);
+  }
+
+ private:
+  bool writes_gradient(const Tensor& t) const {
+    const auto* const begin = static_cast<const std::byte*>(gradient_.data);
+    const auto* const at = static_cast<const std::byte*>(t.data);
+    return begin <= at && at < begin + gradient_.bytes();
+  }
+
+  Tensor gradient_;
+  bool is_clear_ = false;
+};
+
 // Enqueues the step of `model` by a watch. Its reads of states block, so that they are those of their moment.
 class Step {
  public:
@@ -119,7 +148,8 @@ class Step {
     for (const Used& u : used_) ids.push_back(u.id);
     spread_constants(backend, set, ids);
     backend.upload(trainer_.optimizer().step_number(), &some_step);
-    DropoutWatch watch(backend, DropoutWatch::Keep::relu_states);
+    ClearsPositions clears(backend, set.gradient(ids_.positions));
+    DropoutWatch watch(clears, DropoutWatch::Keep::relu_states);
     model_.forward(watch, on_device_);
     watch.begin_backward();
     model_.backward(watch, on_device_);
@@ -132,7 +162,7 @@ class Step {
     std::vector<bool> reads_master(set.all().size());
     for (const Used& u : used_) reads_master[u.id] = u.as_updated;
     const auto unscale = static_cast<float>(1 / (trainer_.scaler().active() ? loss_scale : 1));
-    ParametersInPlace parameters(backend, set, reads_master, unscale);
+    ParametersInPlace parameters(backend, set, ids, reads_master, unscale);
     const EncoderDecoderResult exact = encoder_decoder_reference(
         shape_, ids_, parameters, batch_, {.masks = watch.masks(), .states = watch.relu_states()});
     return compare(exact, parameters.differences());

@@ -164,9 +164,10 @@ class Reference {
                       const std::vector<std::int64_t>& inputs, const Matrix& dtarget) {
     const Matrix dx = stacked(dsource, dtarget);
     parameters_.keep_product(ids_.embedding, stacked(one_hot(source, vocabulary_), one_hot(inputs, vocabulary_)), dx);
+    const std::size_t all_places = parameters_.rows_of(ids_.positions);  // those beyond this sequence have no gradient
     parameters_.keep_product(ids_.positions,
-                             stacked(one_hot(places_of(source.size(), source_), source_),
-                                     one_hot(places_of(inputs.size(), target_), source_)),
+                             stacked(one_hot(places_of(source.size(), source_), all_places),
+                                     one_hot(places_of(inputs.size(), target_), all_places)),
                              dx);
   }
 

@@ -156,8 +156,8 @@ void OptimizerCheck::choose_pieces(std::int64_t most_of_arena) {
     const auto of_parameter = static_cast<double>(set_.all()[id].elements());
     const auto most = std::max(least_of_parameter, static_cast<std::int64_t>(share * of_parameter));
     elements_ += part.elements();
-    for (const train::ElementRange& piece : spread_ranges(part.elements(), most, run)) {
-      const train::ElementRange arena{part.begin + piece.begin, part.begin + piece.end};
+    for (const compute::ElementSpan& piece : compute::spread_spans(part.elements(), most, run)) {
+      const train::ElementRange arena{part.begin + piece.first, part.begin + piece.first + piece.count};
       const train::ElementRange packed = optimizer_.packed(arena);
       pieces_.push_back({id, arena, static_cast<std::size_t>(checked_elements())});
       arena_spans_.push_back({arena.begin, arena.elements()});

@@ -23,9 +23,11 @@ std::string against_the_other_path(bool timed_is_fused) {
   return timed_is_fused ? "fused path against the unfused one" : "unfused path against the fused one";
 }
 
-bool make_other_path(const std::vector<std::function<void()>>& attempts) {
+bool make_other_path(compute::Backend& backend, const Outcome& timed,
+                     const std::vector<std::function<void()>>& attempts) {
+  compute::inspector_of(backend)->release_memory();
   for (std::size_t i = 0; i < attempts.size(); ++i) try {
-      attempts[i]();
+      with_room_of(backend, timed, attempts[i]);
       return true;
     } catch (const Error& e) {
       if (e.status() == ASSAY_OUT_OF_MEMORY) return false;

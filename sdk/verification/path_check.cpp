@@ -35,11 +35,12 @@ std::string nonfinite_gradient(const train::Trainer& trainer) {
 }
 
 // By sample: the root mean square that rounding errors are in proportion to where a gradient is nearly zero because its
-// terms cancel, as those of queries and keys are where there is one key. Parameters of a group are gradients of one
-// product's parts, made of terms of like size. Of a group of biases the keys' is nearly zero at any length: it moves
-// all scores of a query alike, but for the rotation.
-std::vector<double> scales_of(const std::vector<BlockDifference>& differences, const train::ParameterSet& parameters) {
-  constexpr double share_of_group = 0.1, share_of_all = 1e-2;
+// terms cancel, as those of queries and keys do where there is one key. Parameters of a group are gradients of one
+// product's parts, made of terms as large as those of the largest. Of a group of biases the keys' is nearly zero at any
+// length: it moves all scores of a query alike, but for the rotation.
+std::vector<double> scales_of(const std::vector<BlockDifference>& differences, const train::ParameterSet& parameters,
+                              double cancelled) {
+  constexpr double share_of_all = 1e-2;
   const std::size_t count = std::min(differences.size(), parameters.all().size());
   const auto mean_square = [&](std::size_t begin, std::size_t end) {
     double squares = 0, elements = 0;
@@ -53,10 +54,13 @@ std::vector<double> scales_of(const std::vector<BlockDifference>& differences, c
   std::vector<double> scales(differences.size(), of_all);
   const std::vector<train::ParameterSet::Id>& groups = parameters.group_begins();
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::size_t begin = std::min(groups[g], count);
     const std::size_t end = std::min(count, g + 1 < groups.size() ? groups[g + 1] : count);
-    const bool of_biases = end > groups[g] + 1 && parameters.all()[groups[g]].dims.size() == 1;
-    const double of_group = (of_biases ? 1 : share_of_group) * mean_square(std::min(groups[g], end), end);
-    for (std::size_t i = groups[g]; i < end; ++i) scales[i] = compute::worse(of_group, of_all);
+    double largest = 0;
+    for (std::size_t i = begin; i < end; ++i) largest = compute::worse(largest, mean_square(i, i + 1));
+    const bool of_biases = end > begin + 1 && parameters.all()[begin].dims.size() == 1;
+    const double of_group = of_biases ? mean_square(begin, end) : cancelled * largest;
+    for (std::size_t i = begin; i < end; ++i) scales[i] = compute::worse(of_group, of_all);
   }
   return scales;
 }
@@ -187,7 +191,7 @@ double find_finite_gradients(train::Trainer& trainer, const std::function<void()
 std::string compare_paths(const std::string& what, double timed_loss, double reference_loss,
                           const std::vector<BlockDifference>& differences, const PathTolerance& tolerance,
                           const train::ParameterSet& parameters, const std::string& last_sample) {
-  const std::vector<double> scales = scales_of(differences, parameters);
+  const std::vector<double> scales = scales_of(differences, parameters, tolerance.cancelled);
   compute::Worst whole, block, factor;  // block and factor: by what is allowed
   std::vector<double> blocks, factors, allowed_factors;
   for (std::size_t i = 0; i < differences.size(); ++i) {
@@ -230,6 +234,13 @@ Outcome outcome_of_gradients(compute::Backend& backend, const train::ParameterSe
   return outcome;
 }
 
+bool move_to_host(compute::Backend& backend, const Outcome& outcome) {
+  bool has_freed = false;
+  for (const auto& kept : outcome.kept) has_freed = kept->move_to_host() || has_freed;
+  compute::inspector_of(backend)->release_memory();  // which the moving has taken
+  return has_freed;
+}
+
 std::string share_of(const Outcome& outcome, const train::ParameterSet& set) {
   std::int64_t kept = 0;
   for (train::ParameterSet::Id id = 0; id < std::min(set.all().size(), outcome.kept.size()); ++id)
@@ -243,7 +254,8 @@ std::string compare_paths(const std::string& what, compute::Backend& backend, co
   const auto inspector = compute::inspector_of(backend);
   std::vector<BlockDifference> differences;
   for (std::size_t i = 0; i < timed.kept.size(); ++i)
-    differences.emplace_back(inspector->difference(*timed.kept[i], reference(i)));
+    differences.emplace_back(
+        with_room_of(backend, timed, [&] { return inspector->difference(*timed.kept[i], reference(i)); }));
   return compare_paths(what, timed.loss, reference_loss, differences, tolerance, parameters, last_sample);
 }
 

@@ -1,6 +1,7 @@
 #include "assay/verification/reference_parameters.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "double_products.hpp"
 
@@ -46,10 +47,11 @@ void ParametersOnHost::keep(Id id, const std::vector<double>& gradient) {
   gradients_[id].assign(gradient.begin(), gradient.end());
 }
 
-ParametersInPlace::ParametersInPlace(compute::Backend& backend, const train::ParameterSet& set,
+ParametersInPlace::ParametersInPlace(compute::Backend& backend, const train::ParameterSet& set, std::vector<Id> used,
                                      std::vector<bool> reads_master, float factor)
     : ReferenceParameters(set),
       inspector_(compute::inspector_of(backend)),
+      used_(std::move(used)),
       reads_master_(std::move(reads_master)),
       factor_(factor),
       differences_(set.all().size()) {}
@@ -83,9 +85,8 @@ std::vector<double> ParametersInPlace::vector(Id id) { return inspector_->read(w
 
 void ParametersInPlace::keep_product(Id id, const Matrix& a, const Matrix& b) {
   if (!set().all_gradients()) return;
-  const Tensor found = set().gradient(id).slice(0, 0, static_cast<std::int64_t>(a.columns));
-  differences_[id] = BlockDifference(
-      inspector_->difference_from_product(found, factor_, a.values, b.values, static_cast<std::int64_t>(a.rows)));
+  differences_[id] = BlockDifference(inspector_->difference_from_product(set().gradient(id), factor_, a.values,
+                                                                         b.values, static_cast<std::int64_t>(a.rows)));
 }
 
 void ParametersInPlace::keep(Id id, const std::vector<double>& gradient) {
@@ -93,6 +94,17 @@ void ParametersInPlace::keep(Id id, const std::vector<double>& gradient) {
   std::vector<float> found;
   for (const double g : inspector_->read(set().gradient(id))) found.push_back(static_cast<float>(g) * factor_);
   differences_[id] = BlockDifference(found, {gradient.begin(), gradient.end()});
+}
+
+std::vector<BlockDifference> ParametersInPlace::differences() const {
+  std::vector<BlockDifference> all;
+  if (!set().all_gradients()) return all;
+  for (const Id id : used_)
+    if (!differences_[id])
+      throw Error(ASSAY_INTERNAL, "the float64 reference has no gradient by " + set().all()[id].name);
+  for (const std::optional<BlockDifference>& difference : differences_)
+    all.push_back(difference.value_or(BlockDifference()));
+  return all;
 }
 
 }  // namespace assay::verification

@@ -6,6 +6,7 @@
 #include <assay/compute/host_threads.hpp>
 #include <assay/compute/inspector.hpp>
 #include <assay/compute/operations.hpp>
+#include <assay/compute/tensor_parts.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
 #include <atomic>
@@ -37,15 +38,13 @@ Tensor states_of(const AnyOperation& any) {
 
 // `visit(part, bytes, values, first)`: the states in parts.
 template <class Visit>
-void for_each_part(Backend& backend, const Tensor& states, const Visit& visit) {
-  const Tensor flat = states.flat();
-  for (std::int64_t first = 0; first < flat.elements(); first += states_at_once) {
-    const Tensor part = flat.slice(0, first, std::min(states_at_once, flat.elements() - first));
+void for_each_part_on_host(Backend& backend, const Tensor& states, const Visit& visit) {
+  compute::for_each_part(states, states_at_once, [&](std::int64_t first, const Tensor& part) {
     std::vector<std::byte> bytes(part.bytes());
     backend.download(bytes.data(), part);
     const auto n = static_cast<std::size_t>(part.elements());
     visit(part, bytes, workload::widened(bytes.data(), part.dtype, n), static_cast<std::size_t>(first));
-  }
+  });
 }
 
 // A state beyond it is not within rounding of 0.
@@ -71,10 +70,6 @@ void put_side(std::byte* at, DType type, bool positive) {
     std::memcpy(at, &narrow, sizeof narrow);
 }
 
-}  // namespace
-
-namespace {
-
 // `look(i)` over all processors.
 template <class Look>
 void over_states(std::size_t count, const Look& look) {
@@ -99,13 +94,14 @@ void NotesSides::run_any(const AnyOperation& operation) {
   const auto n = static_cast<std::size_t>(states.elements());
   std::vector<ReluSides::Side>& sides = sides_.of_operations.emplace_back(n);
   const double limit = limit_of(real(), states, sides_.error);
-  for_each_part(real(), states, [&](const Tensor&, const auto&, const std::vector<float>& values, std::size_t first) {
-    over_states(values.size(), [&](std::size_t i) {
-      sides[first + i] = static_cast<double>(values[i]) > limit ? ReluSides::Side::clear
-                         : values[i] > 0                        ? ReluSides::Side::positive
-                                                                : ReluSides::Side::other;
-    });
-  });
+  for_each_part_on_host(real(), states,
+                        [&](const Tensor&, const auto&, const std::vector<float>& values, std::size_t first) {
+                          over_states(values.size(), [&](std::size_t i) {
+                            sides[first + i] = static_cast<double>(values[i]) > limit ? ReluSides::Side::clear
+                                               : values[i] > 0                        ? ReluSides::Side::positive
+                                                                                      : ReluSides::Side::other;
+                          });
+                        });
 }
 
 void FollowsSides::set_mode(Mode mode) {
@@ -125,7 +121,7 @@ void FollowsSides::run_any(const AnyOperation& operation) {
                                     " states has no counterpart in the path that was noted");
   const std::vector<ReluSides::Side>& sides = sides_.of_operations[which];
   const double limit = limit_of(real(), states, sides_.error);
-  for_each_part(
+  for_each_part_on_host(
       real(), states,
       [&](const Tensor& part, std::vector<std::byte>& bytes, const std::vector<float>& values, std::size_t first) {
         std::atomic<std::int64_t> followed = 0;

@@ -7,6 +7,7 @@
 namespace assay::verification {
 
 using compute::Tensor;
+using compute::WeightedSum;
 
 namespace {
 
@@ -67,23 +68,20 @@ std::vector<train::ElementRange> sketch_pieces(const train::ParameterSet& set, s
   return pieces;
 }
 
-std::vector<Sketch> sketch_of(compute::Backend& backend, const Tensor& arena,
-                              const std::vector<train::ElementRange>& pieces) {
+std::vector<WeightedSum> sketch_of(compute::Backend& backend, const Tensor& arena,
+                                   const std::vector<train::ElementRange>& pieces) {
   std::vector<SketchedPiece> placed;
   for (const train::ElementRange& piece : pieces) placed.push_back({piece, piece.begin});
   return sketch_of(backend, arena, placed);
 }
 
-std::vector<Sketch> sketch_of(compute::Backend& backend, const Tensor& tensor,
-                              const std::vector<SketchedPiece>& pieces) {
+std::vector<WeightedSum> sketch_of(compute::Backend& backend, const Tensor& tensor,
+                                   const std::vector<SketchedPiece>& pieces) {
   static const std::vector<float> weights = make_weights();
   std::vector<compute::WeightedSpan> spans;
   for (const SketchedPiece& piece : pieces)
     spans.push_back({piece.place, piece.of_arena.elements(), piece.of_arena.begin});
-  std::vector<Sketch> sketches;
-  for (const compute::WeightedSum& sum : compute::inspector_of(backend)->sum_spans(tensor, spans, weights))
-    sketches.push_back({sum.sum, sum.squares});
-  return sketches;
+  return compute::inspector_of(backend)->sum_spans(tensor, spans, weights);
 }
 
 }  // namespace assay::verification

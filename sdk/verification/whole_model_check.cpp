@@ -18,6 +18,7 @@ WholeModelCheck::WholeModelCheck(const Host& host, std::string name, models::Dec
                                  const models::DecoderTrainerConfig& whole, const parallel::RankSteps& steps)
     : host_(host), name_(std::move(name)), mine_(mine), config_(whole), steps_(steps) {
   config_.train_step = false;
+  config_.tuning = compute::Tuning::first_choice;
 }
 
 void WholeModelCheck::check_start() {

@@ -218,6 +218,45 @@ TEST(Inspector, FindsWhereATensorDiffersFromOneThatWasKept) {
               1e-11);
 }
 
+TEST(Inspector, HasTheSameNumbersWhereWhatItKeepsIsMovedToTheHost) {
+  const DeviceTensor t(DType::bf16, {40, 50}, random_values(DType::bf16, 40 * 50, 1));
+  const DeviceTensor other(DType::bf16, {40, 50}, random_values(DType::bf16, 40 * 50, 2));
+  const auto kept = inspector()->keep(t, 1 << 20);
+  const std::int64_t elements = kept->elements();
+  const Values before = flattened(inspector()->difference(*kept, other));
+  kept->move_to_host();
+  inspector()->release_memory();
+  EXPECT_FALSE(kept->move_to_host()) << "it has moved";
+  EXPECT_EQ(kept->elements(), elements);
+  expect_near(flattened(inspector()->difference(*kept, other)), before, 1e-11);
+  for (const BlockSums::Block& block : inspector()->difference(*kept, t).blocks) EXPECT_EQ(block.distance, 0);
+  // What stays on the host of a large tensor is some of it.
+  const auto some = inspector()->keep(t, 100);
+  some->move_to_host();
+  EXPECT_EQ(some->elements(), on_host().keep(t, 100)->elements());
+  for (const BlockSums::Block& block : inspector()->difference(*some, t).blocks) EXPECT_EQ(block.distance, 0);
+}
+
+// In any order, over each other, across the parts in which a large tensor is copied, and empty.
+TEST(Inspector, SumsSpansInAnyOrder) {
+  const Values x = random_values(DType::f32, 5000, 7);
+  const DeviceTensor t(DType::f32, {5000}, x);
+  const std::vector<compute::WeightedSpan> spans{{4000, 1000, 3}, {10, 4990, 0}, {10, 5, 2}, {700, 0, 1}, {0, 1, 0}};
+  const std::vector<float> weights{1, -2, 0.5F};
+  const std::vector<compute::WeightedSum> found = inspector()->sum_spans(t, spans, weights);
+  ASSERT_EQ(found.size(), spans.size());
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    double sum = 0, squares = 0;
+    for (std::int64_t e = 0; e < spans[i].count; ++e) {
+      const double product = static_cast<double>(weights[static_cast<std::size_t>((spans[i].place + e) % 3)]) *
+                             x[static_cast<std::size_t>(spans[i].first + e)];
+      sum += product, squares += product * product;
+    }
+    EXPECT_NEAR(found[i].sum, sum, 1e-9) << i;
+    EXPECT_NEAR(found[i].squares, squares, 1e-9) << i;
+  }
+}
+
 TEST(Inspector, WhatIsNoNumberShowsInItsBlock) {
   Values values(600, 1.0);
   values[300] = NAN;

@@ -3,12 +3,14 @@
 #include <assay/compute/eight_bit.hpp>
 #include <assay/compute/host_threads.hpp>
 #include <assay/compute/sixteen_bit.hpp>
+#include <assay/compute/tensor_parts.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <string>
 
 #include "common/hash_of_word.hpp"
@@ -75,14 +77,7 @@ class Bytes {
   const std::byte* at_ = nullptr;
 };
 
-// `visit(first, part)` for parts of a contiguous tensor that are copied one after the other.
-template <class Visit>
-void for_each_part(const Tensor& t, const Visit& visit) {
-  const Tensor flat = t.flat();
-  const std::int64_t at_once = bytes_at_once / static_cast<std::int64_t>(size_of(t.dtype));
-  for (std::int64_t first = 0; first < flat.elements(); first += at_once)
-    visit(first, flat.slice(0, first, std::min(at_once, flat.elements() - first)));
-}
+std::int64_t elements_at_once(const Tensor& t) { return bytes_at_once / static_cast<std::int64_t>(size_of(t.dtype)); }
 
 Tensor span_of(const Tensor& t, const ElementSpan& span) { return t.flat().slice(0, span.first, span.count); }
 
@@ -242,7 +237,7 @@ std::vector<float> HostInspector::read(const Tensor& t, const std::vector<Elemen
 std::uint64_t HostInspector::hash(const Tensor& t) {
   std::uint64_t total = 0;
   const std::int64_t size = static_cast<std::int64_t>(size_of(t.dtype));
-  for_each_part(t, [&](std::int64_t first, const Tensor& part) {
+  for_each_part(t, elements_at_once(t), [&](std::int64_t first, const Tensor& part) {
     const Bytes bytes(backend_, part);
     const auto count = static_cast<std::int64_t>(part.bytes());
     const std::uint64_t before = static_cast<std::uint64_t>(first * size) / 8;  // parts are multiples of a word
@@ -366,19 +361,28 @@ std::vector<WeightedSum> HostInspector::sum_spans(const Tensor& t, const std::ve
       }
     });
   };
+  // By their first elements, so that a part looks at those alone that lie in it.
+  std::vector<std::size_t> order(spans.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return spans[a].first < spans[b].first; });
+  auto next = order.begin();
+  std::vector<std::size_t> in_part;
   const auto size = static_cast<std::int64_t>(size_of(t.dtype));
-  for_each_part(t, [&](std::int64_t begin, const Tensor& part) {
+  for_each_part(t, elements_at_once(t), [&](std::int64_t begin, const Tensor& part) {
     const Bytes bytes(backend_, part);
     const std::int64_t end = begin + part.elements();
-    in_parts(static_cast<std::int64_t>(spans.size()), 1, [&](std::int64_t first, std::int64_t last) {
+    for (; next != order.end() && spans[*next].first < end; ++next) in_part.push_back(*next);
+    in_parts(static_cast<std::int64_t>(in_part.size()), 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        const WeightedSpan& span = spans[index(i)];
+        const std::size_t which = in_part[index(i)];
+        const WeightedSpan& span = spans[which];
         const std::int64_t from = std::max(span.first, begin), to = std::min(span.first + span.count, end);
         if (from < to)
-          add_to(sums[index(i)], bytes.at() + (from - begin) * size, t.dtype, span.place + from - span.first,
-                 to - from);
+          add_to(sums[which], bytes.at() + (from - begin) * size, t.dtype, span.place + from - span.first, to - from);
       }
     });
+    std::erase_if(in_part, [&](std::size_t which) { return spans[which].first + spans[which].count <= end; });
   });
   return sums;
 }

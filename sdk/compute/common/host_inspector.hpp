@@ -26,7 +26,7 @@ class HostInspector final : public Inspector {
   Backend& backend_;
 };
 
-// What HostInspector::keep makes: all elements, or those of `spans`.
+// HostInspector::keep makes this of all elements, or of those of `spans`.
 class KeptOnHost final : public KeptTensor {
  public:
   KeptOnHost(std::vector<float> values, std::vector<ElementSpan> spans)
@@ -40,11 +40,11 @@ class KeptOnHost final : public KeptTensor {
   std::vector<ElementSpan> spans_;
 };
 
-// Sums of `found` against `expected`, which are as long.
+// Returns the sums of `found` against `expected`, which are as long.
 BlockSums block_sums(const std::vector<float>& found, const std::vector<float>& expected);
-// How far the first element of a row, all dimensions but the last flattened, is from the tensor's first.
+// Returns how far the first element of a row, all dimensions but the last flattened, is from the tensor's first.
 std::int64_t offset_of_row(const Tensor& t, std::int64_t row);
-// The elements of spans, out of a tensor of any strides.
+// Returns the rows' parts that hold the elements of `spans`, in a tensor of any strides.
 std::vector<RowSegment> segments_of(const Tensor& t, const std::vector<ElementSpan>& spans);
 
 }  // namespace assay::compute

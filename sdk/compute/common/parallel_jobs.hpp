@@ -1,4 +1,4 @@
-// Jobs on threads of their own beside whoever wants them, and what has to wait until they are done. Plain C++.
+// ParallelJobs runs jobs on threads of their own; PostponedCalls keeps the calls that have to wait for them. Plain C++.
 #pragma once
 #include <assay/compute/host_threads.hpp>
 #include <assay/plugin.hpp>
@@ -23,7 +23,7 @@ namespace assay::compute {
 class ParallelJobs {
  public:
   explicit ParallelJobs(std::size_t most_threads) : most_threads_(std::max<std::size_t>(most_threads, 1)) {}
-  // Drops the jobs that have not begun (their futures say broken_promise) and waits for those that have.
+  // The destructor drops jobs that have not begun (their futures say broken_promise) and waits for those that have.
   ~ParallelJobs() {
     {
       std::deque<Task> dropped;  // which go when the lock has gone
@@ -52,14 +52,14 @@ class ParallelJobs {
     try {
       threads_.emplace_back([this, number = threads_.size()] { work(number); });
     } catch (const std::system_error&) {
-      if (!threads_.empty()) return result;  // those that there are come to it
+      if (!threads_.empty()) return result;  // a thread that is at work takes the job later
       queue_.pop_back();
       throw;
     }
     return result;
   }
 
-  // Until all jobs are done and no thread is left.
+  // Blocks until all jobs are done and no thread is left.
   void wait() {
     {
       const std::lock_guard lock(mutex_);
@@ -99,12 +99,12 @@ class ParallelJobs {
   std::vector<std::thread> threads_;
 };
 
-// What was put off, in its order.
+// Calls that were put off, in their order.
 class PostponedCalls {
  public:
   void add(std::function<void()> call) { calls_.push_back(std::move(call)); }
   bool empty() const { return calls_.empty(); }
-  // The first that throws is what is thrown; those behind it are dropped.
+  // Makes the calls. The first exception passes through, and the calls behind it are dropped.
   void carry_out() {
     for (const std::vector<std::function<void()>> calls = std::exchange(calls_, {}); const auto& call : calls) call();
   }

@@ -1,5 +1,4 @@
 // The one translation unit that includes cuDNN's frontend.
-#include <cudnn_frontend.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,137 +9,20 @@
 #include <optional>
 #include <unordered_map>
 
+#include "attention_graph.hpp"
 #include "attention_plans.hpp"
+#include "attention_trial.hpp"
 #include "common/algorithm_cache.hpp"
 #include "common/chosen_algorithms.hpp"
 #include "common/parallel_jobs.hpp"
 #include "cuda_error.hpp"
 #include "gpu_use.hpp"
-#include "memory_account.hpp"
-
-// Older ones lack the interface used here, newer ones are not tested against cuDNN 9.19 (some broke attention on it).
-static_assert(CUDNN_FRONTEND_VERSION >= 11900 && CUDNN_FRONTEND_VERSION < 12400,
-              "cudnn-frontend 1.19 to 1.23 expected: run scripts/setup, or put its headers in .deps/cudnn_frontend");
-static_assert(CUDNN_VERSION >= 91900, "cuDNN 9.19 or newer expected");
 
 namespace assay::cuda {
 namespace {
 
-namespace fe = cudnn_frontend;
-using compute::DType;
-
 constexpr int most_candidates = 3;
 constexpr std::size_t workspace_alignment = 256;
-
-std::size_t index_of(AttentionOperand operand) { return static_cast<std::size_t>(operand); }
-// cuDNN's name for an operand in a graph; 0 is left to the frontend's own tensors.
-std::int64_t uid_of(AttentionOperand operand) { return static_cast<std::int64_t>(operand) + 1; }
-
-constexpr std::int64_t seed_uid = 101, offset_uid = 102;
-
-bool over_keys(AttentionOperand operand) {
-  using enum AttentionOperand;
-  return operand == k || operand == v || operand == dk || operand == dv;
-}
-std::size_t operands_of(const AttentionKey& key) {
-  return key.backward ? attention_operands : index_of(AttentionOperand::dout);
-}
-
-std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
-  using enum AttentionOperand;
-  auto graph = std::make_shared<fe::graph::Graph>();
-  graph->set_io_data_type(key.dtype == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
-      .set_intermediate_data_type(fe::DataType_t::FLOAT)
-      .set_compute_data_type(fe::DataType_t::FLOAT);
-  // Ours is [B, T, H, D], cuDNN's [B, H, T, D]: the strides carry the difference.
-  const auto dims = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
-    return over_keys(operand) ? std::vector{key.batch, key.key_heads, key.keys, key.depth}
-                              : std::vector{key.batch, key.heads, key.queries, key.depth};
-  };
-  const auto strides = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
-    const AttentionKey::Strides& s = key.strides[index_of(operand)];
-    return {s.batch, s.head, s.time, 1};
-  };
-  const std::vector<std::int64_t> lse_dims{key.batch, key.heads, key.queries, 1};
-  const std::vector<std::int64_t> lse_strides{key.heads * key.queries, key.queries, 1, 1};
-  const auto input = [&](AttentionOperand operand, const char* name) {
-    return graph->tensor(fe::graph::Tensor_attributes()
-                             .set_name(name)
-                             .set_uid(uid_of(operand))
-                             .set_dim(dims(operand))
-                             .set_stride(strides(operand)));
-  };
-  const auto output = [&](const std::shared_ptr<fe::graph::Tensor_attributes>& t, AttentionOperand operand) {
-    t->set_output(true).set_uid(uid_of(operand)).set_dim(dims(operand)).set_stride(strides(operand));
-  };
-  // The square mask is the same by either corner, and the top left one is what cuDNN is used with most.
-  const auto mask = [&](auto& attributes) {
-    if (!key.causal) return;
-    attributes.set_diagonal_alignment(key.queries == key.keys ? fe::DiagonalAlignment_t::TOP_LEFT
-                                                              : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
-    attributes.set_diagonal_band_right_bound(0);
-  };
-  const auto number = [&](const char* name, std::int64_t uid) {
-    return graph->tensor(fe::graph::Tensor_attributes()
-                             .set_name(name)
-                             .set_uid(uid)
-                             .set_dim({1, 1, 1, 1})
-                             .set_stride({1, 1, 1, 1})
-                             .set_data_type(fe::DataType_t::INT64));
-  };
-  const auto drop = [&](auto& attributes) {
-    if (key.dropout > 0.0F) attributes.set_dropout(key.dropout, number("seed", seed_uid), number("offset", offset_uid));
-  };
-  const auto q_in = input(q, "q"), k_in = input(k, "k"), v_in = input(v, "v");
-  if (!key.backward) {
-    auto attributes =
-        fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(key.scale);
-    mask(attributes);
-    drop(attributes);
-    const auto [out_there, stats] = graph->sdpa(q_in, k_in, v_in, attributes);
-    output(out_there, out);
-    stats->set_output(true)
-        .set_uid(uid_of(lse))
-        .set_data_type(fe::DataType_t::FLOAT)
-        .set_dim(lse_dims)
-        .set_stride(lse_strides);
-    return graph;
-  }
-  const auto stats = graph->tensor(fe::graph::Tensor_attributes()
-                                       .set_name("lse")
-                                       .set_uid(uid_of(lse))
-                                       .set_data_type(fe::DataType_t::FLOAT)
-                                       .set_dim(lse_dims)
-                                       .set_stride(lse_strides));
-  // Not the deterministic algorithm: on Hopper that one stores the matrix of all scores.
-  auto attributes = fe::graph::SDPA_backward_attributes()
-                        .set_name("attention_backward")
-                        .set_deterministic_algorithm(false)
-                        .set_attn_scale(key.scale);
-  mask(attributes);
-  drop(attributes);
-  const auto [dq_there, dk_there, dv_there] =
-      graph->sdpa_backward(q_in, k_in, v_in, input(out, "out"), input(dout, "dout"), stats, attributes);
-  output(dq_there, dq);
-  output(dk_there, dk);
-  output(dv_there, dv);
-  return graph;
-}
-
-// Asks the heuristics; the text of what went wrong, or empty. `handle` is null for a graph with device properties.
-std::string find_candidates(fe::graph::Graph& graph, cudnnHandle_t handle) {
-  // Parts of the frontend throw, others return an error.
-  try {
-    fe::error_t status = graph.validate();
-    if (status.is_good()) status = handle ? graph.build_operation_graph(handle) : graph.build_operation_graph();
-    if (status.is_good()) status = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
-    if (status.is_good()) status = graph.check_support();
-    if (status.is_good()) return "";
-    return status.get_message().empty() ? "not supported" : status.get_message();
-  } catch (const std::exception& e) {
-    return *e.what() ? e.what() : "not supported";
-  }
-}
 
 void check_cudnn(cudnnStatus_t status, const char* what) {
   if (status != CUDNN_STATUS_SUCCESS)
@@ -163,71 +45,6 @@ class Handle {
  private:
   cudnnHandle_t handle_ = nullptr;
 };
-
-// Memory and events that end with the trial of a plan.
-class TrialMemory {
- public:
-  TrialMemory() = default;
-  ~TrialMemory() {
-    for (void* address : owned_) static_cast<void>(cudaFree(address));
-  }
-  TrialMemory(const TrialMemory&) = delete;
-  TrialMemory& operator=(const TrialMemory&) = delete;
-  // Null when there is no room.
-  void* take(std::size_t bytes) {
-    void* address = nullptr;
-    const cudaError_t status = cudaMalloc(&address, std::max<std::size_t>(bytes, 1));
-    if (status == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());  // the runtime would report it again after the next launch
-      return nullptr;
-    }
-    check(status, "allocate memory to time attention");
-    owned_.push_back(address);
-    accounted_.emplace_back(std::max<std::size_t>(bytes, 1), "timing of attention");
-    return address;
-  }
-
- private:
-  std::vector<void*> owned_;
-  std::vector<AccountedBytes> accounted_;
-};
-
-class Stopwatch {
- public:
-  Stopwatch() {
-    check(cudaEventCreate(&begin_), "create an event to time attention");
-    const cudaError_t status = cudaEventCreate(&end_);
-    if (status != cudaSuccess) static_cast<void>(cudaEventDestroy(begin_));
-    check(status, "create an event to time attention");
-  }
-  ~Stopwatch() {
-    static_cast<void>(cudaEventDestroy(begin_));
-    static_cast<void>(cudaEventDestroy(end_));
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  void start(cudaStream_t stream) { check(cudaEventRecord(begin_, stream), "time attention"); }
-  double stop_us(cudaStream_t stream) {
-    check(cudaEventRecord(end_, stream), "time attention");
-    check(cudaEventSynchronize(end_), "time attention");
-    float ms = 0.0F;
-    check(cudaEventElapsedTime(&ms, begin_, end_), "time attention");
-    return 1e3 * static_cast<double>(ms);
-  }
-
- private:
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
-
-std::size_t operand_bytes(const AttentionKey& key, std::size_t operand) {
-  if (operand == index_of(AttentionOperand::lse))
-    return static_cast<std::size_t>(key.batch * key.heads * key.queries) * sizeof(float);
-  const AttentionKey::Strides& s = key.strides[operand];
-  const bool of_keys = over_keys(static_cast<AttentionOperand>(operand));
-  const std::int64_t times = of_keys ? key.keys : key.queries, heads = of_keys ? key.key_heads : key.heads;
-  const std::int64_t last = (key.batch - 1) * s.batch + (times - 1) * s.time + (heads - 1) * s.head + key.depth - 1;
-  return static_cast<std::size_t>(last + 1) * size_of(key.dtype);
-}
 
 bool tuning_wanted() {
   const char* const text = std::getenv("ASSAY_ATTENTION_TUNE");
@@ -517,6 +334,11 @@ void AttentionPlans::wait() {
   if (!impl_->is_building) return;
   impl_->jobs->wait();
   impl_->is_building = false;
+}
+
+void AttentionPlans::forget_begun() {
+  wait();
+  impl_->begun.clear();
 }
 
 std::size_t AttentionPlans::prepare(const AttentionKey& key) {

@@ -63,6 +63,9 @@ class AttentionPlans {
   void start(const AttentionKey& key);
   bool is_building() const;  // since a start(), until wait()
   void wait();               // until nothing is being built
+  // Waits, and drops what was begun and never prepared, as after a preparation that has failed: the next start() begins
+  // anew, with the tuning of that time.
+  void forget_begun();
 
   // Builds the key's plan unless it is there: up to three candidates of cuDNN's heuristics, timed on memory taken for
   // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, dropout, or too little free memory, takes the first. What

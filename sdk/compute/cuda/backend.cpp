@@ -146,8 +146,13 @@ void CudaBackend::set_mode(Mode mode) {
 }
 
 void CudaBackend::finish_preparing() const {
-  attentions_->wait();
-  postponed_.carry_out();
+  try {
+    attentions_->wait();
+    postponed_.carry_out();
+  } catch (...) {
+    attentions_->forget_begun();  // the calls behind the one that failed are dropped
+    throw;
+  }
 }
 
 void CudaBackend::run_any(const AnyOperation& operation) {

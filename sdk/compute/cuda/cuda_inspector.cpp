@@ -1,6 +1,7 @@
 #include "cuda_inspector.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -55,16 +56,32 @@ void add_segment(std::vector<GatheredSegment>& all, std::int64_t offset, std::in
   }
 }
 
+// On the device until it is moved to the host.
 class KeptOnDevice final : public KeptTensor {
  public:
-  KeptOnDevice(DeviceMemory memory, const Tensor& like)
-      : memory_(std::move(memory)), tensor_(memory_.get(), like.dtype, {like.elements()}) {}
-  std::int64_t elements() const override { return tensor_.elements(); }
+  KeptOnDevice(CudaInspector& inspector, DeviceMemory memory, const Tensor& like, std::int64_t most_on_host)
+      : inspector_(inspector),
+        memory_(std::move(memory)),
+        tensor_(memory_.get(), like.dtype, {like.elements()}),
+        most_on_host_(most_on_host) {}
+  std::int64_t elements() const override { return on_host_ ? on_host_->elements() : tensor_.elements(); }
+  bool move_to_host() override {
+    if (on_host_) return false;
+    std::vector<ElementSpan> spans = compute::spread_spans(tensor_.elements(), most_on_host_);
+    std::vector<float> values = inspector_.read(tensor_, spans);  // waits until it has them
+    on_host_.emplace(std::move(values), std::move(spans));
+    memory_.reset();
+    return true;
+  }
   const Tensor& tensor() const { return tensor_; }
+  const compute::KeptOnHost* on_host() const { return on_host_ ? &*on_host_ : nullptr; }
 
  private:
+  CudaInspector& inspector_;
   DeviceMemory memory_;
   Tensor tensor_;
+  std::int64_t most_on_host_;
+  std::optional<compute::KeptOnHost> on_host_;
 };
 
 }  // namespace
@@ -240,7 +257,7 @@ std::unique_ptr<KeptTensor> CudaInspector::keep(const Tensor& t, std::int64_t mo
       check(cudaMemcpyAsync(memory.get(), t.data, t.bytes(), cudaMemcpyDeviceToDevice, stream_),
             "keep a tensor for a verification");
       check(cudaStreamSynchronize(stream_), "keep a tensor for a verification");
-      return std::make_unique<KeptOnDevice>(std::move(memory), t);
+      return std::make_unique<KeptOnDevice>(*this, std::move(memory), t, most_on_host);
     }
   std::vector<ElementSpan> spans = compute::spread_spans(t.elements(), most_on_host);
   std::vector<float> values = read(t, spans);
@@ -248,12 +265,14 @@ std::unique_ptr<KeptTensor> CudaInspector::keep(const Tensor& t, std::int64_t mo
 }
 
 BlockSums CudaInspector::difference(const KeptTensor& found, const Tensor& expected) {
-  if (const auto* const on_host = dynamic_cast<const compute::KeptOnHost*>(&found)) {
+  const auto* const on_device = dynamic_cast<const KeptOnDevice*>(&found);
+  if (const auto* const on_host = on_device ? on_device->on_host() : dynamic_cast<const compute::KeptOnHost*>(&found)) {
     if (expected.contiguous()) return compute::block_sums(on_host->values(), read(expected, on_host->spans()));
     const std::vector<double> wide = read(expected, compute::segments_of(expected, on_host->spans()));
     return compute::block_sums(on_host->values(), {wide.begin(), wide.end()});
   }
-  const Tensor& kept = dynamic_cast<const KeptOnDevice&>(found).tensor();
+  if (!on_device) throw Error(ASSAY_INTERNAL, "the GPU's inspector is given a tensor that another one has kept");
+  const Tensor& kept = on_device->tensor();
   if (kept.elements() != expected.elements())
     throw Error(ASSAY_INTERNAL,
                 std::to_string(kept.elements()) + " elements are held against " + std::to_string(expected.elements()));
@@ -263,10 +282,15 @@ BlockSums CudaInspector::difference(const KeptTensor& found, const Tensor& expec
   if (!make_room(blocks * sizeof(BlockSums::Block)))
     throw Error(ASSAY_OUT_OF_MEMORY, "no device memory for the differences of a tensor");
   Room room(*this);
-  auto* const on_device = room.take<BlockSums::Block>(blocks);
-  cuda::difference(inspected(kept), inspected(expected), sums.elements, on_device, stream_);
-  sums.blocks = room.get(on_device, blocks);
+  auto* const of_blocks = room.take<BlockSums::Block>(blocks);
+  cuda::difference(inspected(kept), inspected(expected), sums.elements, of_blocks, stream_);
+  sums.blocks = room.get(of_blocks, blocks);
   return sums;
+}
+
+void CudaInspector::release_memory() {
+  memory_.reset();  // cudaFree waits for what still reads there
+  bytes_ = 0;
 }
 
 }  // namespace assay::cuda

@@ -27,6 +27,7 @@ class CudaInspector final : public compute::Inspector {
                                              const std::vector<double>& b, std::int64_t rows) override;
   std::unique_ptr<compute::KeptTensor> keep(const compute::Tensor& t, std::int64_t most_on_host) override;
   compute::BlockSums difference(const compute::KeptTensor& found, const compute::Tensor& expected) override;
+  void release_memory() override;
 
  private:
   class Room;
@@ -34,7 +35,7 @@ class CudaInspector final : public compute::Inspector {
 
   compute::HostInspector on_host_;
   cudaStream_t stream_;
-  DeviceMemory memory_;  // grows, and stays
+  DeviceMemory memory_;  // grows, and stays until release_memory()
   std::size_t bytes_ = 0;
 };
 

@@ -59,7 +59,7 @@ struct Ranks {
     communicators.carry_out(fault);
   }
 
-  std::vector<verification::Sketch> sketched(const std::vector<float>& arena) const {
+  std::vector<compute::WeightedSum> sketched(const std::vector<float>& arena) const {
     test::HostTensors backend;
     const compute::Tensor on_host(const_cast<float*>(arena.data()), compute::DType::f32,
                                   {static_cast<std::int64_t>(arena.size())});
@@ -215,7 +215,7 @@ TEST(SketchPieces, OfALargeModelStayFew) {
   for (const std::int64_t count : {2, 64, 1024}) {
     const std::size_t pieces = verification::average_pieces(set, {}, count).size();
     EXPECT_GE(pieces, 300u);
-    EXPECT_LE(pieces * 2 * sizeof(verification::Sketch) * static_cast<std::size_t>(count), std::size_t{64} << 20)
+    EXPECT_LE(pieces * 2 * sizeof(compute::WeightedSum) * static_cast<std::size_t>(count), std::size_t{64} << 20)
         << count;
   }
 }

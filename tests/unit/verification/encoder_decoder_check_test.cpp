@@ -137,6 +137,23 @@ class ForgetsPositions final : public BrokenBackend {
   }
 };
 
+// The gradient by the positions gets a row more than the sequence has places.
+class WritesOnePlaceMore final : public BrokenBackend {
+ public:
+  using BrokenBackend::BrokenBackend;
+  void run_any(const compute::AnyOperation& any) override {
+    real().run_any(any);
+    const auto* const bias = operation_cast<op::BiasBackward>(any);
+    if (!executes() || !bias || bias->dbias.elements() != places * width) return;
+    real().run(op::Fill{.x = compute::Tensor(bias->dbias.data, bias->dbias.dtype, {(places + 1) * width})
+                                 .slice(0, places * width, width),
+                        .value = 1});
+  }
+
+ private:
+  static constexpr std::int64_t places = 12, width = 32;  // of the sequences that are held against float64
+};
+
 class DropsTwiceAsMuch final : public BrokenBackend {
  public:
   using BrokenBackend::BrokenBackend;
@@ -155,6 +172,7 @@ TEST(EncoderDecoderCheck, FindsWhatBothPathsShare) {
   EXPECT_NE(found_in<SeesTheFuture>(config).find("against float64"), std::string::npos);
   EXPECT_NE(found_in<DoublesTheScale>(config).find("against float64"), std::string::npos);
   EXPECT_NE(found_in<ForgetsPositions>(config).find("against float64"), std::string::npos);
+  EXPECT_NE(found_in<WritesOnePlaceMore>(config).find("pos.weight"), std::string::npos);
   // Only with dropout is there something to find.
   EXPECT_NE(found_in<DropsTwiceAsMuch>(config).find("dropout included, against float64"), std::string::npos);
   models::EncoderDecoderTrainerConfig without = config;

@@ -1,6 +1,7 @@
 // A decoder against float64, of as many layers as the host can afford.
 #include <algorithm>
 #include <assay/verification/decoder_check.hpp>
+#include <assay/verification/decoder_rank_check.hpp>
 
 #include "trainer_host.hpp"
 
@@ -73,6 +74,39 @@ TEST(Float64Check, OfADeepModelFindsWhatIsWrong) {
   models::DecoderTrainer trainer(host.host(), config);
   test::set_up(trainer, host);
   EXPECT_NE(test::wrong_result_of([&] { verification::check_against_float64(host.host(), trainer, 1); }), "");
+}
+
+// Of few words and tokens logits are large, and gradients by queries and keys made of few differences, some of which
+// nearly cancel: the roundings of 16 bits are then a large part of them.
+TEST(Float64Check, OfFewTokensHoldsARightModel) {
+  for (const std::int64_t context : {2, 4})
+    for (std::uint64_t seed = 0; seed < 16; ++seed) {
+      const TrainerHost host;
+      models::DecoderTrainerConfig config = of_layers(seed % 2 == 0 ? 1 : 4);
+      config.model.batch_size = 1, config.model.context_length = context, config.model.vocab_size = 5;
+      config.model.precision = workload::precision_policy("bf16", "cpu");
+      config.seed = seed;
+      models::DecoderTrainer trainer(host.host(), config);
+      test::set_up(trainer, host);
+      EXPECT_EQ(test::wrong_result_of([&] {
+                  verification::check_against_float64(host.host(), trainer, 1);
+                  verification::check_own_gradients(trainer);
+                }),
+                "")
+          << context << " tokens, seed " << seed;
+    }
+}
+
+TEST(Float64Check, OfManyTokensAndWordsToleratesNoMore) {
+  models::DecoderConfig model = test::small_trainer().model;
+  model.precision = workload::precision_policy("bf16", "cpu");
+  model.context_length = 128;
+  const auto most = verification::path_tolerance(model.precision, model.layers, model.step_rows());
+  const auto tolerance = verification::decoder_tolerance(model);
+  EXPECT_EQ(tolerance.loss, most.loss);
+  EXPECT_EQ(tolerance.gradient, most.gradient);
+  EXPECT_EQ(tolerance.block, most.block);
+  EXPECT_LT(tolerance.factor, 1.02 * most.factor);
 }
 
 }  // namespace

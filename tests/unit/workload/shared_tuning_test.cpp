@@ -4,6 +4,7 @@
 #include <assay/comm.h>
 #include <gtest/gtest.h>
 #include <assay/compute/forwarding_backend.hpp>
+#include <assay/compute/silent_backend.hpp>
 
 #include <cstdlib>
 #include <string>
@@ -29,8 +30,8 @@ struct HostOfRanks {
   const assay_comm* comm;
 };
 
-// What it is told of sharing; it carries nothing out.
-class Listener final : public compute::Backend {
+// Notes what it is told of sharing.
+class Listener final : public compute::SilentBackend {
  public:
   void share_tuning(compute::AlgorithmExchange* with) override {
     with ? ++begun : ++ended;
@@ -40,19 +41,6 @@ class Listener final : public compute::Backend {
   compute::AlgorithmExchange* exchange = nullptr;
   int begun = 0, ended = 0;
   bool fails_at_the_end = false;
-
-  const char* kind() const override { return "listener"; }
-  void set_mode(compute::Mode) override {}
-  void synchronize() override {}
-  std::size_t workspace_bytes() const override { return 0; }
-  void set_workspace(void*, std::size_t) override {}
-  std::vector<compute::PrimitiveInfo> primitives() const override { return {}; }
-  void set_product_math(compute::ProductMath) override {}
-  std::unique_ptr<compute::Graph> capture(const std::function<void()>&) override { return nullptr; }
-  std::unique_ptr<compute::Feed> open_feed(std::size_t, std::size_t, void*) override { return nullptr; }
-  void upload(const compute::Tensor&, const void*) override {}
-  void download(void*, const compute::Tensor&) override {}
-  void run_any(const compute::AnyOperation&) override {}
 };
 
 TEST(SharedTuning, OneRankLeadsEachListAndTheOthersReadIt) {

@@ -19,6 +19,7 @@ class Backend;
 // Elements [first, first + count) of a tensor as it lies in memory, of one dimension.
 struct ElementSpan {
   std::int64_t first = 0, count = 0;
+  bool operator==(const ElementSpan&) const = default;
 };
 
 // A part of one row: elements [first, first + count) of row `row`, rows being all dimensions but the last, flattened.
@@ -42,9 +43,11 @@ struct MatrixSums {
 struct WeightedSpan {
   std::int64_t first = 0, count = 0, place = 0;
 };
-// Of elements x with weights w: the sums of w x and of (w x)^2.
+// Of elements x with weights w: the sums of w x and of (w x)^2. A sum of random signs would be as large as the root of
+// the latter.
 struct WeightedSum {
   double sum = 0, squares = 0;
+  bool operator==(const WeightedSum&) const = default;
 };
 
 // How one tensor differs from what it should be, by blocks of neighbours: sums over each block's elements.
@@ -67,6 +70,9 @@ class KeptTensor {
   KeptTensor& operator=(const KeptTensor&) = delete;
   virtual ~KeptTensor() = default;
   virtual std::int64_t elements() const = 0;  // kept ones
+  // Leaves the device's memory to others: what the inspector would have kept on the host stays, there. Returns whether
+  // it has freed any.
+  virtual bool move_to_host() { return false; }
 };
 
 class Inspector {
@@ -104,6 +110,10 @@ class Inspector {
   virtual std::unique_ptr<KeptTensor> keep(const Tensor& t, std::int64_t most_on_host) = 0;
   // What was kept, as found, against a tensor of the same number of elements, of any strides, as expected.
   virtual BlockSums difference(const KeptTensor& found, const Tensor& expected) = 0;
+
+  // Frees the device's memory that the calls above have taken for their own work; they take it anew. What keep() has
+  // returned is not among it.
+  virtual void release_memory() {}
 };
 
 // The device's, or one that computes on the host what it downloads. The backend must outlive it.

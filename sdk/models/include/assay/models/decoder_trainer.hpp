@@ -17,6 +17,7 @@ struct DecoderTrainerConfig {
   std::int64_t data_rank = 0, data_ranks = 1;
   std::int64_t arena_multiple = 1;        // elements; the arenas' length is a multiple of it
   std::string weights_file, inputs_file;  // safetensors; "": random, from the seed. Inputs hold the global batch.
+  compute::Tuning tuning = compute::Tuning::measured;  // first_choice: of a trainer that nobody measures
 };
 
 class DecoderTrainer : public train::Trainer {

@@ -26,7 +26,8 @@ struct TrainerConfig {
   // step with an exchange do not. UNSUPPORTED with a loss scale, INVALID_ARGUMENT for a model that does not allow it.
   bool update_beside_backward = false;
   std::uint64_t seed = 0;
-  std::string weights_file;  // safetensors; "": random, from the seed
+  std::string weights_file;                            // safetensors; "": random, from the seed
+  compute::Tuning tuning = compute::Tuning::measured;  // of all operations that the trainer prepares
 };
 
 // What setup() calls between its parts, for workloads that look at the memory there, or take some of their own.

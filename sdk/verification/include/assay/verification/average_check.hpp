@@ -20,11 +20,11 @@ namespace assay::verification {
 
 // What one rank contributes; sketches by piece, the same pieces on every rank.
 struct RankGradients {
-  std::vector<Sketch> own, averaged;
+  std::vector<compute::WeightedSum> own, averaged;
   bool own_of_another_model = false;  // whose products may sum in another order than the averaged ones
 };
 // Of a piece whose average this rank does not hold (a reduce-scatter leaves it to another one).
-inline constexpr Sketch not_held{0, -1};
+inline constexpr compute::WeightedSum not_held{0, -1};
 
 // What one rank trains on: a hash of its tokens, how many there are, and of how large a vocabulary.
 struct OwnData {

@@ -6,6 +6,7 @@
 #include <assay/plugin.hpp>
 
 #include <assay/models/decoder_trainer.hpp>
+#include <assay/verification/path_check.hpp>
 
 namespace assay::verification {
 
@@ -15,6 +16,9 @@ namespace assay::verification {
 models::DecoderConfig opposite_path(models::DecoderConfig timed);
 // The same for a shape that tiled attention does not serve: by the definition, in parts.
 models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& timed);
+
+// What two paths of one step of this decoder may differ by: path_tolerance(), with what few tokens and few words add.
+PathTolerance decoder_tolerance(const models::DecoderConfig& config);
 
 // Ranks that hold the same model, and share the host's processors: each looks at tokens of its own.
 struct SharedWork {

@@ -2,6 +2,7 @@
 // timed one is compared with.
 #pragma once
 #include <assay/train/model.hpp>
+#include <assay/verification/path_check.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@ std::string check_starting_loss(double loss, const StartingLoss& of_random_weigh
 std::string against_the_other_path(bool timed_is_fused);
 
 // Makes the other path by the first attempt that is not UNSUPPORTED; the last one's error is the caller's. False where
-// the device has no memory for it.
-bool make_other_path(const std::vector<std::function<void()>>& attempts);
+// the device has no memory for it, even when what is kept of the timed path has moved to the host.
+bool make_other_path(compute::Backend& backend, const Outcome& timed,
+                     const std::vector<std::function<void()>>& attempts);
 // "not checked: ..., for whose 12 MiB of activations there is no room"
 std::string no_room_text(const std::string& what, const train::Model& other);
 

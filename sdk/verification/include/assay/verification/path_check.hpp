@@ -15,20 +15,33 @@ namespace assay::verification {
 
 inline constexpr double verification_loss_scale = 1024;  // fp16: low enough for any start to be finite
 
-// What the gradients of one way may take of the host's memory, in elements, where the device has no room for them: 512
-// MiB. Those of the other are looked at where they lie.
+// The gradients of one way may take so much of the host's memory, in elements, where the device has no room for them:
+// 512 MiB. Those of the other way are looked at where they lie.
 inline constexpr std::int64_t compared_elements = std::int64_t{1} << 27;
 
-// What one way has left.
+// One way of computing a step has left this.
 struct Outcome {
   double loss = 0;
   // Gradients by parameter; further tensors are those of `last_sample`.
-  std::vector<std::shared_ptr<const compute::KeptTensor>> kept;
+  std::vector<std::shared_ptr<compute::KeptTensor>> kept;
 };
-// Of the gradients in the arena. Blocks.
+// Keeps the gradients that are in the arena. Blocks.
 Outcome outcome_of_gradients(compute::Backend& backend, const train::ParameterSet& set, double loss,
                              std::int64_t most_on_host = compared_elements);
-// How much of the gradients it has: share_text().
+// Leaves the device's memory that this and the inspector take to others. Returns whether anything was on the device.
+// Blocks.
+bool move_to_host(compute::Backend& backend, const Outcome& outcome);
+// Does `work`, and once more where the device has no memory for it and what is kept has then moved to the host.
+template <class Work>
+auto with_room_of(compute::Backend& backend, const Outcome& kept, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_OUT_OF_MEMORY || !move_to_host(backend, kept)) throw;
+  }
+  return work();
+}
+// Returns how much of the gradients was kept, as share_text().
 std::string share_of(const Outcome& outcome, const train::ParameterSet& set);
 // What the other way has in place of a tensor of the first: as many elements, on the device.
 using TensorOf = std::function<compute::Tensor(std::size_t index)>;
@@ -38,6 +51,8 @@ struct PathTolerance {
   double block;           // of 256 elements, relative to their norm or to that of as many average ones
   double factor;          // by which a whole, large tensor is too large or too small
   double few = 0;         // of n elements by so much over the root of n more
+  // What rounding leaves where all terms of a gradient cancel, in tolerances of the largest gradient of its group.
+  double cancelled = 0.1;
 };
 // Of a model of so many layers, from the roundings of its formats (path_check.cpp says which). `rows`: the tokens whose
 // losses the loss is the mean of; that of few is off by more.

@@ -5,7 +5,8 @@
 #include <assay/train/parameters.hpp>
 #include <assay/verification/block_difference.hpp>
 #include <assay/verification/matrix.hpp>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace assay::verification {
@@ -25,14 +26,15 @@ class ReferenceParameters {
   virtual Matrix rows(Id id, const std::vector<std::int64_t>& which) = 0;
   virtual std::vector<double> vector(Id id) = 0;  // all elements
 
-  // The gradient of a matrix is a' b; where a has fewer columns than the matrix has rows, that of its first ones.
+  // The gradient of a matrix is a' b.
   virtual void keep_product(Id id, const Matrix& a, const Matrix& b) = 0;
   virtual void keep(Id id, const std::vector<double>& gradient) = 0;
+
+  std::size_t rows_of(Id id) const { return static_cast<std::size_t>(set_.all()[id].dims[0]); }
 
  protected:
   const train::ParameterSet& set() const { return set_; }
   std::size_t columns_of(Id id) const { return static_cast<std::size_t>(set_.all()[id].dims[1]); }
-  std::size_t rows_of(Id id) const { return static_cast<std::size_t>(set_.all()[id].dims[0]); }
 
  private:
   const train::ParameterSet& set_;
@@ -58,14 +60,15 @@ class ParametersOnHost final : public ReferenceParameters {
   std::vector<std::vector<float>> gradients_;
 };
 
-// Holds the gradients that are in the arena against those of the reference, and keeps the differences by parameter;
-// those of parameters without a reference, and of a forward alone all of them, are empty. Blocks.
+// Holds the gradients that are in the arena against those of the reference, and keeps the differences by parameter.
+// Blocks.
 class ParametersInPlace final : public ReferenceParameters {
  public:
-  // `reads_master`: by parameter, whether operations read it as the optimizer has it, and not in the activations'
-  // format. `factor`: what gradients in the arena are multiplied by.
-  ParametersInPlace(compute::Backend& backend, const train::ParameterSet& set, std::vector<bool> reads_master,
-                    float factor);
+  // `used`: the parameters of the model that the reference computes. `reads_master`: by parameter, whether operations
+  // read it as the optimizer has it, and not in the activations' format. `factor`: what gradients in the arena are
+  // multiplied by.
+  ParametersInPlace(compute::Backend& backend, const train::ParameterSet& set, std::vector<Id> used,
+                    std::vector<bool> reads_master, float factor);
 
   Matrix project(const Matrix& x, Id id, std::size_t first, std::size_t count) override;
   Matrix project_back(const Matrix& dy, Id id, std::size_t first, std::size_t count) override;
@@ -74,14 +77,17 @@ class ParametersInPlace final : public ReferenceParameters {
   void keep_product(Id id, const Matrix& a, const Matrix& b) override;
   void keep(Id id, const std::vector<double>& gradient) override;
 
-  const std::vector<BlockDifference>& differences() const { return differences_; }
+  // Those of parameters that are not used are empty; a forward alone has none at all. Throws INTERNAL where the
+  // reference has given no gradient by a parameter that is used.
+  std::vector<BlockDifference> differences() const;
 
  private:
   compute::Tensor weight(Id id, std::size_t first, std::size_t count) const;
   std::shared_ptr<compute::Inspector> inspector_;
+  std::vector<Id> used_;
   std::vector<bool> reads_master_;
   float factor_;
-  std::vector<BlockDifference> differences_;
+  std::vector<std::optional<BlockDifference>> differences_;
 };
 
 }  // namespace assay::verification

@@ -1,7 +1,6 @@
-// Samples are what verifications look at: tensors on the host, whole or evenly spread blocks of them.
+// Verifications look at samples: tensors on the host, whole or in evenly spread runs (compute::spread_spans).
 #pragma once
 #include <assay/compute/inspector.hpp>
-#include <assay/train/element_range.hpp>
 #include <assay/train/parameters.hpp>
 #include <cstdint>
 #include <string>
@@ -12,18 +11,12 @@ namespace assay::verification {
 // What one set of samples may take of the host's memory, in elements: 64 MiB.
 inline constexpr std::int64_t sample_budget = std::int64_t{1} << 24;
 
-// Which of `elements` are looked at: all of them, where `most` allows; otherwise runs of up to `sample_run` elements,
-// evenly spread, with both ends, `most` together or a little more.
-inline constexpr std::int64_t sample_run = compute::spread_run;
-std::vector<train::ElementRange> spread_ranges(std::int64_t elements, std::int64_t most, std::int64_t run = sample_run);
-
 // Up to `most` elements of a contiguous tensor, in their order. Blocks.
 std::vector<float> sample(compute::Backend& backend, const compute::Tensor& t, std::int64_t most = sample_budget);
 
 // Of each parameter, of a set of which `budget` elements may be looked at. Small ones are whole.
 std::int64_t sampled_elements(const train::ParameterSet& set, train::ParameterSet::Id id,
                               std::int64_t budget = sample_budget);
-double sampled_share(const train::ParameterSet& set, std::int64_t budget = sample_budget);  // of all elements
 std::string share_text(double share);  // "all elements", "3.1% of the elements, evenly spread"
 
 // |found - expected| / max(|expected|, scale) in the Euclidean norm: compute::Difference. Infinite where a number is

@@ -4,17 +4,12 @@
 // length, so that what is missing, swapped, moved, scaled or added shows; every element counts.
 #pragma once
 #include <assay/compute/backend.hpp>
+#include <assay/compute/inspector.hpp>
 #include <assay/train/parameters.hpp>
 #include <cstdint>
 #include <vector>
 
 namespace assay::verification {
-
-struct Sketch {
-  double sum = 0;      // of weight times element
-  double squares = 0;  // of the squares of these products: how large a sum of random signs would be
-  bool operator==(const Sketch&) const = default;
-};
 
 // The pieces in which an arena is looked at, in ascending order: every parameter, cut at `cuts` (in any order) and, as
 // far as `most` pieces allow it, into parts of equal size, of which the first and the last of what lies between two
@@ -24,14 +19,14 @@ std::vector<train::ElementRange> sketch_pieces(const train::ParameterSet& set, s
                                                std::size_t most);
 
 // The sketches of the pieces of an arena (fp32, bf16, fp16), made where it lies. Blocks.
-std::vector<Sketch> sketch_of(compute::Backend& backend, const compute::Tensor& arena,
-                              const std::vector<train::ElementRange>& pieces);
+std::vector<compute::WeightedSum> sketch_of(compute::Backend& backend, const compute::Tensor& arena,
+                                            const std::vector<train::ElementRange>& pieces);
 // Of pieces of an arena that lie in another tensor, each from its element `place` on.
 struct SketchedPiece {
   train::ElementRange of_arena;
   std::int64_t place = 0;
 };
-std::vector<Sketch> sketch_of(compute::Backend& backend, const compute::Tensor& tensor,
-                              const std::vector<SketchedPiece>& pieces);
+std::vector<compute::WeightedSum> sketch_of(compute::Backend& backend, const compute::Tensor& tensor,
+                                            const std::vector<SketchedPiece>& pieces);
 
 }  // namespace assay::verification

@@ -1,4 +1,4 @@
-// What a verification prepares, its other paths and references, is measured by nobody, and so prepared without timing.
+// Verifications are not measured, so their operations are prepared without autotuning.
 #pragma once
 #include <assay/compute/backend.hpp>
 

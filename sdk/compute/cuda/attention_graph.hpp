@@ -1,0 +1,133 @@
+// Attention as cuDNN's frontend describes it: the graph of a key, and what cuDNN's heuristics have for it. To be
+// included by attention_cudnn.cpp alone: the frontend is half a minute of compiling.
+#pragma once
+#include <cudnn_frontend.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention_plans.hpp"
+
+// Older ones lack the interface used here, newer ones are not tested against cuDNN 9.19 (some broke attention on it).
+static_assert(CUDNN_FRONTEND_VERSION >= 11900 && CUDNN_FRONTEND_VERSION < 12400,
+              "cudnn-frontend 1.19 to 1.23 expected: run scripts/setup, or put its headers in .deps/cudnn_frontend");
+static_assert(CUDNN_VERSION >= 91900, "cuDNN 9.19 or newer expected");
+
+namespace assay::cuda {
+
+namespace fe = cudnn_frontend;
+
+inline std::size_t index_of(AttentionOperand operand) { return static_cast<std::size_t>(operand); }
+// cuDNN's name for an operand in a graph; 0 is left to the frontend's own tensors.
+inline std::int64_t uid_of(AttentionOperand operand) { return static_cast<std::int64_t>(operand) + 1; }
+
+inline constexpr std::int64_t seed_uid = 101, offset_uid = 102;
+
+inline bool over_keys(AttentionOperand operand) {
+  using enum AttentionOperand;
+  return operand == k || operand == v || operand == dk || operand == dv;
+}
+inline std::size_t operands_of(const AttentionKey& key) {
+  return key.backward ? attention_operands : index_of(AttentionOperand::dout);
+}
+
+inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
+  using enum AttentionOperand;
+  auto graph = std::make_shared<fe::graph::Graph>();
+  graph->set_io_data_type(key.dtype == compute::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  // Ours is [B, T, H, D], cuDNN's [B, H, T, D]: the strides carry the difference.
+  const auto dims = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
+    return over_keys(operand) ? std::vector{key.batch, key.key_heads, key.keys, key.depth}
+                              : std::vector{key.batch, key.heads, key.queries, key.depth};
+  };
+  const auto strides = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
+    const AttentionKey::Strides& s = key.strides[index_of(operand)];
+    return {s.batch, s.head, s.time, 1};
+  };
+  const std::vector<std::int64_t> lse_dims{key.batch, key.heads, key.queries, 1};
+  const std::vector<std::int64_t> lse_strides{key.heads * key.queries, key.queries, 1, 1};
+  const auto input = [&](AttentionOperand operand, const char* name) {
+    return graph->tensor(fe::graph::Tensor_attributes()
+                             .set_name(name)
+                             .set_uid(uid_of(operand))
+                             .set_dim(dims(operand))
+                             .set_stride(strides(operand)));
+  };
+  const auto output = [&](const std::shared_ptr<fe::graph::Tensor_attributes>& t, AttentionOperand operand) {
+    t->set_output(true).set_uid(uid_of(operand)).set_dim(dims(operand)).set_stride(strides(operand));
+  };
+  // The square mask is the same by either corner, and the top left one is what cuDNN is used with most.
+  const auto mask = [&](auto& attributes) {
+    if (!key.causal) return;
+    attributes.set_diagonal_alignment(key.queries == key.keys ? fe::DiagonalAlignment_t::TOP_LEFT
+                                                              : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
+    attributes.set_diagonal_band_right_bound(0);
+  };
+  const auto number = [&](const char* name, std::int64_t uid) {
+    return graph->tensor(fe::graph::Tensor_attributes()
+                             .set_name(name)
+                             .set_uid(uid)
+                             .set_dim({1, 1, 1, 1})
+                             .set_stride({1, 1, 1, 1})
+                             .set_data_type(fe::DataType_t::INT64));
+  };
+  const auto drop = [&](auto& attributes) {
+    if (key.dropout > 0.0F) attributes.set_dropout(key.dropout, number("seed", seed_uid), number("offset", offset_uid));
+  };
+  const auto q_in = input(q, "q"), k_in = input(k, "k"), v_in = input(v, "v");
+  if (!key.backward) {
+    auto attributes =
+        fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(key.scale);
+    mask(attributes);
+    drop(attributes);
+    const auto [out_there, stats] = graph->sdpa(q_in, k_in, v_in, attributes);
+    output(out_there, out);
+    stats->set_output(true)
+        .set_uid(uid_of(lse))
+        .set_data_type(fe::DataType_t::FLOAT)
+        .set_dim(lse_dims)
+        .set_stride(lse_strides);
+    return graph;
+  }
+  const auto stats = graph->tensor(fe::graph::Tensor_attributes()
+                                       .set_name("lse")
+                                       .set_uid(uid_of(lse))
+                                       .set_data_type(fe::DataType_t::FLOAT)
+                                       .set_dim(lse_dims)
+                                       .set_stride(lse_strides));
+  // Not the deterministic algorithm: on Hopper that one stores the matrix of all scores.
+  auto attributes = fe::graph::SDPA_backward_attributes()
+                        .set_name("attention_backward")
+                        .set_deterministic_algorithm(false)
+                        .set_attn_scale(key.scale);
+  mask(attributes);
+  drop(attributes);
+  const auto [dq_there, dk_there, dv_there] =
+      graph->sdpa_backward(q_in, k_in, v_in, input(out, "out"), input(dout, "dout"), stats, attributes);
+  output(dq_there, dq);
+  output(dk_there, dk);
+  output(dv_there, dv);
+  return graph;
+}
+
+// Asks the heuristics; the text of what went wrong, or empty. `handle` is null for a graph with device properties.
+inline std::string find_candidates(fe::graph::Graph& graph, cudnnHandle_t handle) {
+  // Parts of the frontend throw, others return an error.
+  try {
+    fe::error_t status = graph.validate();
+    if (status.is_good()) status = handle ? graph.build_operation_graph(handle) : graph.build_operation_graph();
+    if (status.is_good()) status = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+    if (status.is_good()) status = graph.check_support();
+    if (status.is_good()) return "";
+    return status.get_message().empty() ? "not supported" : status.get_message();
+  } catch (const std::exception& e) {
+    return *e.what() ? e.what() : "not supported";
+  }
+}
+
+}  // namespace assay::cuda
