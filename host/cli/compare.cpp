@@ -116,12 +116,13 @@ po::options_description options() {
        "percent by which single runs of one thing differ beyond what their steps tell; several runs a side "
        "measure it instead")  //
       ("statistic", po::value<std::string>()->default_value("mean"),
-       "or p05 (the 5th percentile: a step that nothing disturbed), lower-quartile, median: of a run's steps; rates are "
+       "or p05 (the 5th percentile: a step that nothing disturbed), lower-quartile, median: of a run's steps; rates "
+       "are "
        "always compared by their means")  //
       ("states", po::value<double>()->default_value(10, "10"),
        "percent by which two states of a machine may differ, in either of which a run may be; 0: it has one")  //
-      ("across", texts(), "inputs that may differ, such as execution or context_length")               //
-      ("any", "compare cases of other numbers of ranks, too")                                          //
+      ("across", texts(), "inputs that may differ, such as execution or context_length")                       //
+      ("any", "compare cases of other numbers of ranks, too")                                                  //
       ("cost", po::value<Arguments>()->multitoken(),
        "dollars per GPU and hour, one per side in their order, also with commas: adds items per dollar")  //
       ("fail-if", texts(), "exit with 1 if a case is slower; also differs, cannot-tell, unmatched")       //

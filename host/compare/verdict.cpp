@@ -57,9 +57,10 @@ std::vector<RunFigure> undisturbed(const TestedSide& side, TestResult& result) {
   const bool shared = std::any_of(runs.begin(), runs.end(), [](const RunFigure& run) { return run.shared_device; });
   result.notes.push_back(
       shared ? fmt::format("others computed on the GPU of {} meanwhile; repeat it when it is free", side.label)
-             : fmt::format("{}'s threads waited for other processes {:.0f}% of the time, so its interval is wider. Rerun on a "
-                           "quieter machine",
-                           side.label, least * 100));
+             : fmt::format(
+                   "{}'s threads waited for other processes {:.0f}% of the time, so its interval is wider. Rerun on a "
+                   "quieter machine",
+                   side.label, least * 100));
   return runs;
 }
 

@@ -140,7 +140,8 @@ TEST(Verdict, WhatARunMightHaveGainedIsNotHeldAgainstIt) {
   EXPECT_EQ(result.outcome, Outcome::cannot_tell);
   EXPECT_LT(*result.low, 0.7);
   ASSERT_EQ(result.notes.size(), 1u);
-  EXPECT_NE(result.notes[0].find("B's threads waited for other processes 20% of the time"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("B's threads waited for other processes 20% of the time"), std::string::npos)
+      << result.notes[0];
   // In the other direction nothing excuses it: it waited, and is faster all the same.
   waited = measured(machine.steps(50, 100, {0, 0.005, 0, 0}));
   waited.waited_share = 0.5;
@@ -204,7 +205,8 @@ TEST(Verdict, OneRunThatIsLeftOfSeveralIsNotTrustedAlone) {
   EXPECT_EQ(result.outcome, Outcome::cannot_tell);
   EXPECT_EQ(result.runs_b, 3u);
   ASSERT_FALSE(result.notes.empty());
-  EXPECT_NE(result.notes[0].find("B's threads waited for other processes 20% of the time"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("B's threads waited for other processes 20% of the time"), std::string::npos)
+      << result.notes[0];
 }
 
 // The steps of a program with a fast and a slow path.
