@@ -174,9 +174,16 @@ class Search {
   std::vector<ChangePoint> found() {
     look({0, levels_.size()});
     std::sort(places_.begin(), places_.end());
-    std::vector<ChangePoint> changes;
-    for (std::size_t i = 0; i < places_.size(); ++i) changes.push_back(change_at(i));
-    return changes;
+    for (;;) {
+      std::vector<ChangePoint> changes;
+      for (std::size_t i = 0; i < places_.size(); ++i) changes.push_back(change_at(i));
+      // Between its neighbours a change may be less than it seemed, where one of them stood for a part of it.
+      const auto least = std::min_element(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
+        return std::abs(std::log(a.ratio)) < std::abs(std::log(b.ratio));
+      });
+      if (least == changes.end() || std::abs(std::log(least->ratio)) > least_distance_) return changes;
+      places_.erase(places_.begin() + (least - changes.begin()));
+    }
   }
 
  private:
@@ -191,14 +198,30 @@ class Search {
       const LevelShift shift = clearest_shift(of(part.place), least_runs_a_side, error() / times);
       if (shift.at == 0) continue;
       const std::size_t at = begin + shift.at;
-      const double distance = mean_of(of({at, end})) - mean_of(of({begin, at}));
-      if (std::abs(distance) <= least_distance_) continue;
-      const double left = static_cast<double>(at - begin), right = static_cast<double>(end - at);
-      all.push_back({at, shift.chance * times, distance * distance * left * right / (left + right)});
+      if (std::abs(mean_of(of({at, end})) - mean_of(of({begin, at}))) <= least_distance_) continue;
+      all.push_back(nearest_best({at, shift.chance * times}, part.place));
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.chance < b.chance; });
     return all;
+  }
+
+  double contrast_at(std::size_t at, Stretch s) const {
+    const double distance = mean_of(of({at, s.end})) - mean_of(of({s.begin, at}));
+    const double left = static_cast<double>(at - s.begin), right = static_cast<double>(s.end - at);
+    return distance * distance * left * right / (left + right);
+  }
+
+  // Moved by some runs to where the means differ most: where a part holds further changes, the clearest place is that
+  // of the largest single jump.
+  Candidate nearest_best(Candidate c, Stretch s) const {
+    constexpr std::size_t some = 3;
+    const std::size_t first = std::max(s.begin + least_runs_a_side, c.at - std::min(c.at, some)),
+                      last = std::min(s.end - least_runs_a_side, c.at + some);
+    c.contrast = contrast_at(c.at, s);
+    for (std::size_t at = first; at <= last; ++at)
+      if (const double contrast = contrast_at(at, s); contrast > c.contrast) c.at = at, c.contrast = contrast;
+    return c;
   }
 
   // The clearest place that holds, and then what is left and right of it.

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "common/parallel.hpp"
 #include "compare/differences.hpp"
 #include "compare/location.hpp"
 #include "compare/metric.hpp"
@@ -27,13 +28,23 @@ namespace fs = std::filesystem;
 // Reads records where the index says that they are, and what a run was made in, each once.
 class Records {
  public:
-  std::optional<record::CaseRecord> at(const IndexedRecord& place) {
-    if (place.bytes == 0) return of_summary(place);
-    std::ifstream file(place.run / "cases.jsonl", std::ios::binary);
-    std::string line(static_cast<std::size_t>(place.bytes), '\0');
-    file.seekg(place.offset);
-    if (!file.read(line.data(), static_cast<std::streamsize>(line.size()))) return std::nullopt;
-    return record::record_from_line(line);
+  // Most of the time of a long history is that of parsing records.
+  std::vector<std::optional<record::CaseRecord>> at(const std::vector<const IndexedRecord*>& places) {
+    std::vector<std::optional<record::CaseRecord>> found(places.size());
+    for_each_in_parallel(places.size(), [&](std::size_t i) {
+      if (places[i]->bytes > 0) found[i] = of_line(*places[i]);
+    });
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (places[i]->bytes == 0) found[i] = of_summary(*places[i]);
+    return found;
+  }
+
+  // What these runs were made in.
+  void prepare(const std::vector<const IndexedRecord*>& places) {
+    std::vector<std::pair<const fs::path, results::RunSource>*> fresh;
+    for (const IndexedRecord* place : places)
+      if (const auto [entry, is_new] = sources_.try_emplace(place->run); is_new) fresh.push_back(&*entry);
+    for_each_in_parallel(fresh.size(), [&](std::size_t i) { fresh[i]->second = source_at(fresh[i]->first); });
   }
 
   // A run of one record, as compare takes it.
@@ -47,6 +58,13 @@ class Records {
   }
 
  private:
+  static std::optional<record::CaseRecord> of_line(const IndexedRecord& place) {
+    std::ifstream file(place.run / "cases.jsonl", std::ios::binary);
+    std::string line(static_cast<std::size_t>(place.bytes), '\0');
+    file.seekg(place.offset);
+    if (!file.read(line.data(), static_cast<std::streamsize>(line.size()))) return std::nullopt;
+    return record::record_from_line(line);
+  }
   std::optional<record::CaseRecord> of_summary(const IndexedRecord& place) {
     const auto [entry, is_new] = summaries_.try_emplace(place.run);
     if (is_new)
@@ -54,18 +72,17 @@ class Records {
     const auto index = static_cast<std::size_t>(place.offset);
     return index < entry->second.size() ? std::optional(entry->second[index]) : std::nullopt;
   }
-  const results::RunSource& source_of(const fs::path& run) {
-    const auto [entry, is_new] = sources_.try_emplace(run);
-    if (!is_new) return entry->second;
+  static results::RunSource source_at(const fs::path& run) {
     std::vector<std::string> ignored;  // the index has told them
-    if (results::is_folder(run)) {
-      entry->second = results::run_source(run, ignored);
-    } else if (auto summary = results::read_summary_file(run)) {
-      entry->second.environment = std::move(summary->environment);
-      entry->second.environments = std::move(summary->environments);
+    if (results::is_folder(run)) return results::run_source(run, ignored);
+    results::RunSource source;
+    if (auto summary = results::read_summary_file(run)) {
+      source.environment = std::move(summary->environment);
+      source.environments = std::move(summary->environments);
     }
-    return entry->second;
+    return source;
   }
+  const results::RunSource& source_of(const fs::path& run) const { return sources_.at(run); }
   std::map<fs::path, std::vector<record::CaseRecord>> summaries_;
   std::map<fs::path, results::RunSource> sources_;
 };
@@ -194,6 +211,7 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
       wanted.insert(key_of(place));
       with_ab |= place.of_ab;
     }
+  std::vector<const IndexedRecord*> chosen;
   for (const IndexedRecord& place : indexed) {
     if (!options.name.empty() && place.experiment != options.name && place.workload != options.name) continue;
     if (!of_runs.empty() && !wanted.contains(key_of(place))) continue;
@@ -206,7 +224,13 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
       ++found.not_ok;
       continue;
     }
-    std::optional<record::CaseRecord> record = records.at(place);
+    chosen.push_back(&place);
+  }
+  records.prepare(chosen);
+  std::vector<std::optional<record::CaseRecord>> read = records.at(chosen);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const IndexedRecord& place = *chosen[i];
+    std::optional<record::CaseRecord>& record = read[i];
     if (!record) {
       ++unreadable;
       continue;
