@@ -12,6 +12,7 @@
 #include <set>
 
 #include "cli/options.hpp"
+#include "cli/statistic_option.hpp"
 #include "common/filter.hpp"
 #include "common/text_format.hpp"
 #include "common/value.hpp"
@@ -86,14 +87,6 @@ std::vector<double> dollars_in(const Arguments& given) {
       begin = end + 1;
     }
   return dollars;
-}
-
-compare::Statistic statistic_of(const std::string& name) {
-  if (name == "p05") return compare::Statistic::p05;
-  if (name == "lower-quartile") return compare::Statistic::lower_quartile;
-  if (name == "median") return compare::Statistic::median;
-  if (name == "mean") return compare::Statistic::mean;
-  throw UsageError(fmt::format("--statistic is '{}'; expected mean, p05, lower-quartile or median", name));
 }
 
 po::options_description options() {

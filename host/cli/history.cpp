@@ -10,6 +10,7 @@
 
 #include "cli/history_options.hpp"
 #include "cli/options.hpp"
+#include "cli/statistic_option.hpp"
 #include "common/suggest.hpp"
 #include "history/report.hpp"
 #include "history/sqlite.hpp"
@@ -24,8 +25,8 @@ namespace po = boost::program_options;
 
 constexpr const char* about_history =
     "Shows a figure of each case over all runs that lie below the folders of results: a line of it in time, and\n"
-    "since when it is slower or faster, by the verdict of `assay compare`, with what else changed then. NAME is\n"
-    "an experiment or a workload; without it all are shown. An index makes it quick, and can be deleted.";
+    "since when it is slower or faster, with what else changed then. NAME is an experiment or a workload; without\n"
+    "it all are shown. An index makes it quick, and can be deleted.";
 
 void check_name(const std::string& name, const history::Index& index) {
   std::set<std::string> known;
@@ -50,7 +51,9 @@ int show_history(const po::variables_map& values, std::vector<std::string> warni
   if (!names.empty()) options.name = names.front();
   options.metric = values["metric"].as<std::string>();
   options.since = since_when(values);
+  options.with_ab = values.count("with-ab") > 0;
   options.test.threshold = percent_of(values);
+  options.test.statistic = statistic_of(values["statistic"].as<std::string>());
   const std::vector<fs::path> folders = folders_of_results(values);
 
   history::Index index(history::Index::usual_file(), warnings);
@@ -91,7 +94,9 @@ int history_command(const Arguments& arguments) {
       "since", po::value<std::string>(), "runs from a day on (2026-11-03), or of an age (30d, 4w)")(
       "results", po::value<Arguments>()->composing(), "a folder of results (default: results); repeatable")(
       "threshold", po::value<double>()->default_value(1, "1"), "percent below which a change is none")(
-      "json", "print one JSON object");
+      "statistic", po::value<std::string>()->default_value("mean"),
+      "what a run counts by: the p05, lower-quartile, median or mean of its steps")(
+      "with-ab", "also the turns of `assay ab`")("json", "print one JSON object");
   const ParsedOptions options =
       parse_options(arguments, "assay history [NAME] [options]", about_history, visible, "name", 1);
   if (options.help) return run::exit_ok;

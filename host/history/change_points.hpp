@@ -1,5 +1,6 @@
-// Where a figure changed over many runs in time. Whether it changed is the verdict of compare (compare/verdict.hpp) on
-// the runs before and after; where to look is the largest difference of means within many stretches of the runs.
+// Where a figure changed over many runs in time. A change has to hold against two ideas of runs among which nothing
+// changes: levels that resemble the ones before them, and runs that could stand in any order, however they scatter.
+// docs/history.md has the methods and what they were measured to do.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -9,24 +10,31 @@
 namespace assay::host::history {
 
 struct ChangePoint {
-  std::size_t at = 0;  // the first run that is otherwise
-  // Of the runs from this change to the next against those between the one before and this.
-  compare::TestResult verdict;
+  std::size_t at = 0;                                        // the first run after it
+  compare::Outcome outcome = compare::Outcome::cannot_tell;  // lower or higher
+  // Of the level from this change to the next against that between the one before and this, with its interval.
+  double ratio = 1, low = 1, high = 1;
 };
 
 struct ChangeOptions {
   // A change of less than 1% is none: over many runs an interval is narrow, and where machines differ by so much nobody
   // looks for the reason.
-  compare::TestOptions test{.threshold = 0.01};
-  // Among so many series each one has to hold.
-  std::size_t series = 1;
+  double threshold = 0.01;
+  // Of a hundred series without a change, so many have none; also that of the interval of a ratio.
+  double confidence = 0.95;
+  // Several series share the error that the confidence leaves: this one has a share of it.
+  double share = 1;
 };
 
 // A change needs so many runs on either side: one run that is otherwise is an accident.
 inline constexpr std::size_t least_runs_a_side = 2;
 
-// `runs`: in the order of time. The confidence of a change is that of the options among all places where it could be,
-// in all series: of a hundred histories in which nothing changes, five have a change in one of them.
-std::vector<ChangePoint> find_changes(const std::vector<compare::RunFigure>& runs, const ChangeOptions& options);
+// `levels`: the logarithm of each run's figure, in the order of time. The same levels have the same changes.
+std::vector<ChangePoint> find_changes(const std::vector<double>& levels, const ChangeOptions& options);
+
+// Of several series. Where few of them change, each has to hold as if it were one of many; where many do, less so: the
+// false ones are the share of the confidence's error among those reported (Benjamini and Hochberg).
+std::vector<std::vector<ChangePoint>> find_changes(const std::vector<std::vector<double>>& series,
+                                                   const ChangeOptions& options);
 
 }  // namespace assay::host::history

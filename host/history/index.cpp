@@ -21,11 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t version = 1;
+constexpr std::int64_t version = 2;
 constexpr const char* tables =
     "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"  // what is lost is made anew
     "CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, path TEXT UNIQUE, bytes INTEGER, changed_ns INTEGER,"
-    "  experiment TEXT, revision TEXT);"
+    "  experiment TEXT, revision TEXT, of_ab INTEGER);"
     "CREATE TABLE IF NOT EXISTS record (run INTEGER, offset INTEGER, bytes INTEGER, workload TEXT, series TEXT,"
     "  started TEXT, host TEXT, status TEXT);"
     "CREATE INDEX IF NOT EXISTS record_of_run ON record (run);";
@@ -109,6 +109,15 @@ std::vector<Placed> last_of_each(std::vector<Placed> all) {
 std::string experiment_of(const fs::path& run) {
   const fs::path folder = results::is_folder(run) ? run : run.parent_path();
   return (results::stamp_of_run(folder) ? folder.parent_path() : folder).filename().string();
+}
+
+// `assay ab` keeps its sides in FOLDER/a and FOLDER/b, and runs each with a number of repeats that grows.
+bool is_of_ab(const fs::path& run, const record::Environment& environment) {
+  const fs::path side = run.parent_path().parent_path();
+  const std::string name = side.filename().string();
+  if (name != "a" && name != "b") return false;
+  return results::is_folder(side.parent_path() / (name == "a" ? "b" : "a")) &&
+         environment.fact_or("command", "").find("run.repeat=") != std::string::npos;
 }
 
 std::vector<fs::path> canonical(const std::vector<fs::path>& folders) {
@@ -230,22 +239,27 @@ void Index::add(const fs::path& run, const fs::path& file, std::vector<std::stri
   const std::optional<State> state = state_of(file);
   std::vector<Placed> placed;
   std::string revision;
+  bool of_ab = false;
   try {
     placed = last_of_each(file.extension() == ".jsonl" ? lines_of(file, warnings) : records_of_summary(file));
     if (results::is_folder(run))
-      if (const auto environment = results::run_source(run, warnings).environment)
+      if (const auto environment = results::run_source(run, warnings).environment) {
         revision = environment->fact_or("assay.revision", "");
+        of_ab = is_of_ab(run, *environment);
+      }
   } catch (const StorageError& e) {
     warnings.emplace_back(e.what());
     return;
   }
   if (!state) return;
-  Statement(database_, "INSERT INTO run (path, bytes, changed_ns, experiment, revision) VALUES (?, ?, ?, ?, ?)")
+  Statement(database_,
+            "INSERT INTO run (path, bytes, changed_ns, experiment, revision, of_ab) VALUES (?, ?, ?, ?, ?, ?)")
       .bind(run.string())
       .bind(state->bytes)
       .bind(state->changed_ns)
       .bind(experiment_of(run))
       .bind(revision)
+      .bind(static_cast<std::int64_t>(of_ab))
       .finish();
   Statement last(database_, "SELECT last_insert_rowid()");
   last.step();
@@ -267,11 +281,11 @@ std::vector<IndexedRecord> Index::records() const {
   std::vector<IndexedRecord> found;
   for (Statement all(
            database_,
-           "SELECT path, offset, record.bytes, experiment, workload, series, started, host, status FROM record "
+           "SELECT path, offset, record.bytes, experiment, workload, series, started, host, status, of_ab FROM record "
            "JOIN run ON run.id = record.run ORDER BY started, path, offset");
        all.step();) {
     IndexedRecord each{all.text(0), all.number(1), all.number(2), all.text(3), all.text(4),
-                       all.text(5), all.text(6),   all.text(7),   all.text(8)};
+                       all.text(5), all.text(6),   all.text(7),   all.text(8), all.number(9) != 0};
     if (is_below(each.run)) found.push_back(std::move(each));
   }
   return found;

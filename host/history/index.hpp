@@ -18,6 +18,7 @@ struct IndexedRecord {
   std::string experiment, workload;
   std::string series;  // the same text for the same case on the same kind of device
   std::string started, host, status;
+  bool of_ab = false;  // a turn of `assay ab`
 };
 
 struct IndexedRun {

@@ -29,6 +29,12 @@ std::string as_typed(const std::filesystem::path& run) {
 }
 
 std::string day_of(const std::string& time) { return one_line(time.substr(0, 10)); }
+// "2026-11-28 03:11", UTC as in records.
+std::string minute_of(const std::string& time) {
+  constexpr std::size_t day = 10, minute = 16;
+  if (time.size() < minute || time[day] != 'T') return one_line(time);
+  return one_line(time.substr(0, day) + " " + time.substr(day + 1, minute - day - 1));
+}
 
 std::string name_of(const std::string& item) {
   if (item == "assay.revision") return "revision";
@@ -66,7 +72,7 @@ std::string differences_text(std::vector<Change::Difference> all) {
                                   d.after.empty() ? "untold" : shortened(d.after)));
   }
   if (left_out > 0) texts.push_back(fmt::format("and {} more", left_out));
-  return texts.empty() ? "nothing that the records say is otherwise" : fmt::format("{}", fmt::join(texts, ", "));
+  return texts.empty() ? "no recorded change explains it" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string figure_text(double value, const std::string& unit) {
@@ -100,9 +106,10 @@ void add_series(std::string& page, const Series& s, std::size_t width, const Pal
     const std::size_t begin = page.size();
     add_lines(page, "    ", change_text(s, change), width);
     const Tone tone = change.worse ? Tone::bad : tone_of(change.word);
-    page.replace(begin + 4, change.word.size(), palette.paint(change.word, tone));
-    page += fmt::format("      assay compare {} {}\n", one_line(as_typed(change.run_before)),
-                        one_line(as_typed(change.run_after)));
+    page.replace(page.find(change.word, begin), change.word.size(), palette.paint(change.word, tone));
+    if (change.run_before != change.run_after)
+      page += fmt::format("      assay compare {} {}\n", one_line(as_typed(change.run_before)),
+                          one_line(as_typed(change.run_after)));
   }
   if (disturbed > 0)
     add_lines(page, "    ", fmt::format("{} of them beside others on the machine", counted(disturbed, "run", "runs")),
@@ -145,11 +152,16 @@ std::string shortened(const std::string& text) {
 }
 
 std::string change_text(const Series& series, const Change& change) {
-  const auto percent = [](double ratio) { return fmt::format("{:+.1f}", (ratio - 1) * 100); };
-  const std::string interval =
-      change.low && change.high ? fmt::format(" ({} to {})", percent(*change.low), percent(*change.high)) : "";
-  return fmt::format("{} since {}: {}%{}; {}", change.word, day_of(series.points[change.at].started),
-                     percent(change.ratio), interval, differences_text(change.differences));
+  // "slower" and "less" say which way: percents count in it.
+  const double way = change.ratio < 1 ? -1 : 1;
+  const auto percent = [way](double ratio) { return way * (ratio - 1) * 100; };
+  std::string interval;
+  if (change.low && change.high) {
+    const double of_low = percent(*change.low), of_high = percent(*change.high);
+    interval = fmt::format(" ({:.1f} to {:.1f}%)", std::min(of_low, of_high), std::max(of_low, of_high));
+  }
+  return fmt::format("{:.1f}% {} since {}{}; {}", percent(change.ratio), change.word,
+                     minute_of(series.points[change.at].started), interval, differences_text(change.differences));
 }
 
 std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width_columns) {
@@ -182,12 +194,14 @@ std::string history_text(const SeriesFound& found, const SeriesOptions& options,
     group = name;
     add_series(page, series, width_columns, palette);
   }
-  if (found.not_ok > 0 || found.without_metric > 0) {
+  if (found.not_ok > 0 || found.without_metric > 0 || found.of_ab > 0) {
     std::vector<std::string> parts;
+    if (found.of_ab > 0)
+      parts.push_back(counted(found.of_ab, "case", "cases") + " of `assay ab` (--with-ab shows them)");
     if (found.not_ok > 0) parts.push_back(counted(found.not_ok, "case that was not ok", "cases that were not ok"));
     if (found.without_metric > 0)
       parts.push_back(counted(found.without_metric, "case", "cases") + " without " + options.metric);
-    page += fmt::format("\nleft out: {}\n", fmt::join(parts, ", "));
+    page += fmt::format("{}left out: {}\n", page.empty() ? "" : "\n", fmt::join(parts, ", "));
   }
   return page;
 }
@@ -236,8 +250,14 @@ nlohmann::ordered_json history_json(const std::vector<IndexedRun>& runs, const S
                          {"points", points},
                          {"changes", changes}});
   }
-  return {{"schema", "assay.history/1"}, {"metric", options.metric}, {"runs", of_runs},
-          {"series", of_series},         {"not_ok", found.not_ok},   {"without_metric", found.without_metric}};
+  return {{"schema", "assay.history/1"},
+          {"metric", options.metric},
+          {"statistic", compare::statistic_name(options.test.statistic)},
+          {"runs", of_runs},
+          {"series", of_series},
+          {"not_ok", found.not_ok},
+          {"without_metric", found.without_metric},
+          {"of_ab", found.of_ab}};
 }
 
 }  // namespace assay::host::history

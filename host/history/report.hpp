@@ -17,8 +17,8 @@ std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width
 std::string history_text(const SeriesFound& found, const SeriesOptions& options, std::size_t width_columns,
                          const Palette& palette = {});
 
-// "slower since 2026-11-03: +3.1% (+2.7 to +3.5); revision ab12cd34ef -> 99ff00aa12". Begins with the change's word,
-// which a page and a terminal show in colour.
+// "3.1% slower since 2026-11-03 14:02 (2.7 to 3.5%); revision ab12cd34ef -> 99ff00aa12". The change's word, which a
+// page and a terminal show in colour, stands in it.
 std::string change_text(const Series& series, const Change& change);
 // A revision or a hash by what people write of it; another text in one line.
 std::string shortened(const std::string& text);

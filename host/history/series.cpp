@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "common/parallel.hpp"
 #include "compare/differences.hpp"
 #include "compare/location.hpp"
 #include "compare/metric.hpp"
@@ -27,13 +28,23 @@ namespace fs = std::filesystem;
 // Reads records where the index says that they are, and what a run was made in, each once.
 class Records {
  public:
-  std::optional<record::CaseRecord> at(const IndexedRecord& place) {
-    if (place.bytes == 0) return of_summary(place);
-    std::ifstream file(place.run / "cases.jsonl", std::ios::binary);
-    std::string line(static_cast<std::size_t>(place.bytes), '\0');
-    file.seekg(place.offset);
-    if (!file.read(line.data(), static_cast<std::streamsize>(line.size()))) return std::nullopt;
-    return record::record_from_line(line);
+  // Most of the time of a long history is that of parsing records.
+  std::vector<std::optional<record::CaseRecord>> at(const std::vector<const IndexedRecord*>& places) {
+    std::vector<std::optional<record::CaseRecord>> found(places.size());
+    for_each_in_parallel(places.size(), [&](std::size_t i) {
+      if (places[i]->bytes > 0) found[i] = of_line(*places[i]);
+    });
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (places[i]->bytes == 0) found[i] = of_summary(*places[i]);
+    return found;
+  }
+
+  // What these runs were made in.
+  void prepare(const std::vector<const IndexedRecord*>& places) {
+    std::vector<std::pair<const fs::path, results::RunSource>*> fresh;
+    for (const IndexedRecord* place : places)
+      if (const auto [entry, is_new] = sources_.try_emplace(place->run); is_new) fresh.push_back(&*entry);
+    for_each_in_parallel(fresh.size(), [&](std::size_t i) { fresh[i]->second = source_at(fresh[i]->first); });
   }
 
   // A run of one record, as compare takes it.
@@ -47,6 +58,13 @@ class Records {
   }
 
  private:
+  static std::optional<record::CaseRecord> of_line(const IndexedRecord& place) {
+    std::ifstream file(place.run / "cases.jsonl", std::ios::binary);
+    std::string line(static_cast<std::size_t>(place.bytes), '\0');
+    file.seekg(place.offset);
+    if (!file.read(line.data(), static_cast<std::streamsize>(line.size()))) return std::nullopt;
+    return record::record_from_line(line);
+  }
   std::optional<record::CaseRecord> of_summary(const IndexedRecord& place) {
     const auto [entry, is_new] = summaries_.try_emplace(place.run);
     if (is_new)
@@ -54,18 +72,17 @@ class Records {
     const auto index = static_cast<std::size_t>(place.offset);
     return index < entry->second.size() ? std::optional(entry->second[index]) : std::nullopt;
   }
-  const results::RunSource& source_of(const fs::path& run) {
-    const auto [entry, is_new] = sources_.try_emplace(run);
-    if (!is_new) return entry->second;
+  static results::RunSource source_at(const fs::path& run) {
     std::vector<std::string> ignored;  // the index has told them
-    if (results::is_folder(run)) {
-      entry->second = results::run_source(run, ignored);
-    } else if (auto summary = results::read_summary_file(run)) {
-      entry->second.environment = std::move(summary->environment);
-      entry->second.environments = std::move(summary->environments);
+    if (results::is_folder(run)) return results::run_source(run, ignored);
+    results::RunSource source;
+    if (auto summary = results::read_summary_file(run)) {
+      source.environment = std::move(summary->environment);
+      source.environments = std::move(summary->environments);
     }
-    return entry->second;
+    return source;
   }
+  const results::RunSource& source_of(const fs::path& run) const { return sources_.at(run); }
   std::map<fs::path, std::vector<record::CaseRecord>> summaries_;
   std::map<fs::path, results::RunSource> sources_;
 };
@@ -76,7 +93,6 @@ std::string key_of(const IndexedRecord& place) { return place.experiment + "\n" 
 struct Growing {
   Series series;
   std::vector<record::CaseRecord> records;  // one for each point
-  std::vector<compare::RunFigure> figures;
   compare::MetricOfRecord metric;
 };
 
@@ -109,12 +125,9 @@ std::vector<Change::Difference> differences_between(std::vector<compare::Compare
   return found;
 }
 
-void find_changes_of(Growing& growing, Records& records, const SeriesOptions& options, std::size_t all_series) {
+void tell_changes(Growing& growing, const std::vector<std::size_t>& places, const std::vector<ChangePoint>& found,
+                  Records& records, const SeriesOptions& options) {
   Series& series = growing.series;
-  const std::vector<std::size_t> places = taking_part(series.points);
-  std::vector<compare::RunFigure> figures;
-  for (const std::size_t i : places) figures.push_back(growing.figures[i]);
-  const std::vector<ChangePoint> found = find_changes(figures, {options.test, all_series});
   // Some runs on either side, so that machines that take turns are no difference.
   const auto runs_of = [&](std::size_t begin, std::size_t end) {
     std::vector<compare::ComparedRun> runs;
@@ -123,19 +136,40 @@ void find_changes_of(Growing& growing, Records& records, const SeriesOptions& op
     return runs;
   };
   constexpr std::size_t most_runs = 5;
+  std::size_t begin = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::size_t at = found[i].at, begin = i == 0 ? 0 : found[i - 1].at,
-                      end = i + 1 < found.size() ? found[i + 1].at : places.size();
+    const std::size_t at = found[i].at, end = i + 1 < found.size() ? found[i + 1].at : places.size();
     Change change;
     change.at = places[at];
-    change.word = compare::verdict_word(found[i].verdict.outcome, options.metric, growing.metric);
-    change.worse = compare::is_worse(found[i].verdict.outcome, series.better);
-    change.ratio = found[i].verdict.ratio, change.low = found[i].verdict.low, change.high = found[i].verdict.high;
+    change.word = compare::verdict_word(found[i].outcome, options.metric, growing.metric);
+    change.worse = compare::is_worse(found[i].outcome, series.better);
+    change.ratio = found[i].ratio, change.low = found[i].low, change.high = found[i].high;
     change.run_before = series.points[places[at - 1]].run, change.run_after = series.points[change.at].run;
     change.differences = differences_between(runs_of(std::max(begin, at - std::min(at, most_runs)), at),
                                              runs_of(at, std::min(end, at + most_runs)));
     series.changes.push_back(std::move(change));
+    begin = at;
   }
+}
+
+// The logarithm of the statistic of a run's steps; of its mean where the record keeps no steps.
+double level_of(const compare::RunFigure& run, compare::Statistic statistic) {
+  const double value =
+      run.exact || run.samples.empty() ? std::log(run.mean) : compare::log_location(run.samples, statistic, 0);
+  return run.scale ? std::log(*run.scale) - value : value;
+}
+
+void find_changes_of_all(std::vector<Growing>& all, Records& records, const SeriesOptions& options) {
+  std::vector<std::vector<std::size_t>> places;
+  std::vector<std::vector<double>> levels;
+  for (const Growing& growing : all) {
+    places.push_back(taking_part(growing.series.points));
+    std::vector<double>& of_one = levels.emplace_back();
+    for (const std::size_t i : places.back()) of_one.push_back(std::log(growing.series.points[i].value));
+  }
+  const auto found =
+      find_changes(levels, ChangeOptions{.threshold = options.test.threshold, .confidence = options.test.confidence});
+  for (std::size_t i = 0; i < all.size(); ++i) tell_changes(all[i], places[i], found[i], records, options);
 }
 
 // Series of one experiment whose axes do not tell them apart are told by the parameters that do, two at most.
@@ -171,17 +205,32 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
   const std::vector<IndexedRecord> indexed = index.records();
   const std::set<fs::path> of_runs(options.of_runs.begin(), options.of_runs.end());
   std::set<std::string> wanted;
+  bool with_ab = options.with_ab;
   for (const IndexedRecord& place : indexed)
-    if (of_runs.contains(place.run)) wanted.insert(key_of(place));
+    if (of_runs.contains(place.run)) {
+      wanted.insert(key_of(place));
+      with_ab |= place.of_ab;
+    }
+  std::vector<const IndexedRecord*> chosen;
   for (const IndexedRecord& place : indexed) {
     if (!options.name.empty() && place.experiment != options.name && place.workload != options.name) continue;
     if (!of_runs.empty() && !wanted.contains(key_of(place))) continue;
     if (!options.since.empty() && place.started < options.since) continue;
+    if (place.of_ab && !with_ab) {
+      ++found.of_ab;
+      continue;
+    }
     if (place.status != "ok") {
       ++found.not_ok;
       continue;
     }
-    std::optional<record::CaseRecord> record = records.at(place);
+    chosen.push_back(&place);
+  }
+  records.prepare(chosen);
+  std::vector<std::optional<record::CaseRecord>> read = records.at(chosen);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const IndexedRecord& place = *chosen[i];
+    std::optional<record::CaseRecord>& record = read[i];
     if (!record) {
       ++unreadable;
       continue;
@@ -211,16 +260,13 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
                 record->identity.index,
                 0,
                 compare::is_contended(metric->figure)};
-    point.value = std::exp(compare::locate(metric->figure, options.test.statistic).log_value);
+    point.value = std::exp(level_of(metric->figure, options.test.statistic));
     growing.series.points.push_back(std::move(point));
     growing.records.push_back(std::move(*record));
-    growing.figures.push_back(metric->figure);
   }
   if (unreadable > 0)
     warnings.push_back(fmt::format("{} records are no longer where the index says; ask again", unreadable));
-  const auto long_enough = static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [](const Growing& each) { return each.figures.size() >= 2 * least_runs_a_side; }));
-  for (Growing& each : all) find_changes_of(each, records, options, long_enough);
+  find_changes_of_all(all, records, options);
   tell_apart(all);
   for (Growing& each : all) found.series.push_back(std::move(each.series));
   if (found.series.empty()) found.metrics.assign(metrics.begin(), metrics.end());

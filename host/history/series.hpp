@@ -33,7 +33,7 @@ struct Change {
     std::string item, before, after;
   };
   std::vector<Difference> differences;
-  std::filesystem::path run_before, run_after;
+  std::filesystem::path run_before, run_after;  // one and the same where both are its repeats
 };
 
 struct Series {
@@ -53,14 +53,15 @@ struct SeriesOptions {
   std::string since;  // UTC, as in records; "": all
   // Run folders and summaries, as the index has them: series with a record of one of these alone. Empty: all.
   std::vector<std::filesystem::path> of_runs;
-  compare::TestOptions test{.threshold = 0.01};
+  bool with_ab = false;  // also the turns of `assay ab`; always where one of `of_runs` is of it
+  compare::TestOptions test{.threshold = 0.01, .statistic = compare::Statistic::mean};
 };
 
 // In the order in which they first stand. What cannot be read is told in `warnings`; records without the metric are
 // left out, and counted.
 struct SeriesFound {
   std::vector<Series> series;
-  std::size_t without_metric = 0, not_ok = 0;
+  std::size_t without_metric = 0, not_ok = 0, of_ab = 0;
   std::vector<std::string> metrics;  // that the records have, where none has the one asked for
 };
 SeriesFound find_series(const Index& index, const SeriesOptions& options, std::vector<std::string>& warnings);

@@ -19,7 +19,7 @@ function historySection() {
   const section = element("section", {id: "history"}, element("h2", {}, "History"));
   const changed = seriesOfHistory.filter((s) => s.changes.length);
   const told = changed.flatMap((s) => s.changes.map((change) =>
-    element("li", {}, badgeOf(change.word, worthOfChange(change)), " ", element("b", {}, s.name), change.text.slice(change.word.length))));
+    element("li", {}, badgeOf(change.word, worthOfChange(change)), " ", element("b", {}, s.name), ` ${change.text.replace(` ${change.word}`, "")}`)));
   const list = told.length > 20 ? [element("ul", {class: "said"}, told.slice(0, 20)), folded(`${told.length - 20} others`, element("ul", {class: "said"}, told.slice(20)))]
                                 : [element("ul", {class: "said"}, told)];
   const metric = data.history.metric;
