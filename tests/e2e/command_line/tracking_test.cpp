@@ -39,7 +39,7 @@ TEST_F(Tracking, ImportedRunsAreComparedAndFollowed) {
   }
   const RunResult table = good({"table", "results/hyperfine"});
   EXPECT_PRED2(contains, table.output, "220.2");
-  const RunResult compared = good({"compare", "results/hyperfine"});
+  const RunResult compared = good({"compare", "results/hyperfine", "--states", "0"});
   EXPECT_PRED2(contains, compared.output, "slower");
   const RunResult history = good({"history", "hyperfine"});
   EXPECT_PRED2(contains, history.output, "10.0% slower since 2026-11-05");
