@@ -12,6 +12,7 @@
 #include <set>
 
 #include "cli/options.hpp"
+#include "cli/statistic_option.hpp"
 #include "common/filter.hpp"
 #include "common/text_format.hpp"
 #include "common/value.hpp"
@@ -88,14 +89,6 @@ std::vector<double> dollars_in(const Arguments& given) {
   return dollars;
 }
 
-compare::Statistic statistic_of(const std::string& name) {
-  if (name == "p05") return compare::Statistic::p05;
-  if (name == "lower-quartile") return compare::Statistic::lower_quartile;
-  if (name == "median") return compare::Statistic::median;
-  if (name == "mean") return compare::Statistic::mean;
-  throw UsageError(fmt::format("--statistic is '{}'; expected p05, lower-quartile, median or mean", name));
-}
-
 po::options_description options() {
   po::options_description visible("Options");
   const auto texts = [] { return po::value<std::vector<std::string>>()->composing(); };
@@ -115,10 +108,10 @@ po::options_description options() {
       ("run-to-run", po::value<double>()->default_value(0.5, "0.5"),
        "percent by which single runs of one thing differ beyond what their steps tell; several runs a side "
        "measure it instead")  //
-      ("statistic", po::value<std::string>()->default_value("p05"),
-       "or lower-quartile, median, mean: of a run's steps; rates are always compared by their means")  //
-      ("across", texts(), "inputs that may differ, such as execution or context_length")               //
-      ("any", "compare cases of other numbers of ranks, too")                                          //
+      ("statistic", po::value<std::string>()->default_value(word_of(compare::TestOptions().statistic)),
+       statistic_help)                                                                    //
+      ("across", texts(), "inputs that may differ, such as execution or context_length")  //
+      ("any", "compare cases of other numbers of ranks, too")                             //
       ("cost", po::value<Arguments>()->multitoken(),
        "dollars per GPU and hour, one per side in their order, also with commas: adds items per dollar")  //
       ("fail-if", texts(), "exit with 1 if a case is slower; also differs, cannot-tell, unmatched")       //
@@ -264,6 +257,9 @@ int compare_runs(const Request& request) {
     side_notes = std::move(split.notes);
     options.rules.across.merge(split.across);
   }
+  if (sides.size() < 2 && request.runs.size() > 1)
+    throw UsageError(fmt::format("{} are one run, and a run is not compared with itself; name another run",
+                                 fmt::join(request.runs, " and ")));
   if (sides.size() < 2)
     throw UsageError(
         fmt::format("{} is one run; expected two or more to compare, or --by with an input that varies "

@@ -295,6 +295,18 @@ std::string comparison_markdown(const Comparison& comparison, const TestOptions&
   return text_of(comparison, test, {Form::markdown, 0, {}}, options);
 }
 
+namespace {
+
+// Notes have semicolons of their own: "[1] the first [2] the second".
+std::string numbered(const std::vector<std::string>& notes) {
+  if (notes.size() == 1) return notes.front();
+  std::string text;
+  for (std::size_t i = 0; i < notes.size(); ++i) text += fmt::format("{}[{}] {}", i > 0 ? " " : "", i + 1, notes[i]);
+  return text;
+}
+
+}  // namespace
+
 std::string comparison_csv(const Comparison& comparison, const ReportOptions& options) {
   if (options.side_by_side) {
     const auto tables = tables_side_by_side(comparison, {}, [](const results::Table&) { return true; });
@@ -319,9 +331,8 @@ std::string comparison_csv(const Comparison& comparison, const ReportOptions& op
                  record::number_cell(entry.high), text_cell(entry.verdict),
                  text_cell(entry.value ? statistic_name(entry.statistic) : ""),
                  record::count_cell(static_cast<std::int64_t>(entry.runs)), record::number_cell(entry.items_per_dollar),
-                 text_cell(missing), text_cell(fmt::format("{}", fmt::join(entry.notes, "; "))),
-                 record::number_cell(entry.chance), record::number_cell(entry.adjusted_chance),
-                 runs_needed_cell(entry)})
+                 text_cell(missing), text_cell(numbered(entry.notes)), record::number_cell(entry.chance),
+                 record::number_cell(entry.adjusted_chance), runs_needed_cell(entry)})
           row.push_back(std::move(cell));
         table.rows.push_back(std::move(row));
       }

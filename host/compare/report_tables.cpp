@@ -1,9 +1,10 @@
 #include "compare/report_tables.hpp"
 
+#include "compare/ends.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace assay::host::compare {
 
@@ -17,16 +18,8 @@ record::Cell value_cell(const Entry& entry) {
 }
 
 std::string interval_text(const Entry& entry) {
-  if (!entry.low || !entry.high) return entry.ratio ? "not known" : "";
-  if (*entry.low == *entry.high) return "exact";
-  // Where nobody knows what waiting cost, an end is open.
-  const bool open_below = *entry.low <= 0, open_above = !std::isfinite(*entry.high);
-  if (open_below && open_above) return "not known";
-  // Both ends with the same digits.
-  const auto end = [](double ratio) {
-    return ratio < 1000 ? fmt::format("{:#.4g}", ratio) : fmt::format("{:.0f}", ratio);
-  };
-  return fmt::format("{} .. {}", open_below ? "?" : end(*entry.low), open_above ? "?" : end(*entry.high));
+  const std::string text = ends_text({entry.low, entry.high});
+  return text.empty() && entry.ratio ? "not known" : text;
 }
 
 record::Cell runs_needed_cell(const Entry& entry) {
