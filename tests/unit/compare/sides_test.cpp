@@ -42,7 +42,8 @@ TEST_F(SidesOfAComparison, RunFoldersFilesAndSummaries) {
                                                  {"metadata", {{"environment", {{"cpu", {{"model", "Y"}}}}}}},
                                                  {"cases", Json::array({record_of({}, {1, 2})})}}
                                                 .dump());
-  const Sides sides = read_sides({at("x/20261120T120000Z-0001"), at("x/20261120T120000Z-0001/cases.jsonl"),
+  put_run("x/20261120T120001Z-0002");
+  const Sides sides = read_sides({at("x/20261120T120000Z-0001"), at("x/20261120T120001Z-0002/cases.jsonl"),
                                   at("bench_X_0gpu_20261120T120000Z.json")},
                                  FolderOfRuns::sides);
   ASSERT_EQ(sides.sides.size(), 3u);
