@@ -18,6 +18,8 @@ std::string place_of(const compare::Comparison& comparison, const compare::Compa
   return name.empty() ? "" : name + ": ";
 }
 
+}  // namespace
+
 std::string problem_of(const std::vector<std::string>& unmatched) {
   constexpr std::size_t most_named = 4;
   const std::size_t named = std::min(unmatched.size(), most_named);
@@ -27,8 +29,6 @@ std::string problem_of(const std::vector<std::string>& unmatched) {
       fmt::join(unmatched.begin(), unmatched.begin() + static_cast<std::ptrdiff_t>(named), "; "),
       unmatched.size() > named ? fmt::format(", and {} more", unmatched.size() - named) : "");
 }
-
-}  // namespace
 
 const char* name_of(Verdict verdict) {
   switch (verdict) {

@@ -17,6 +17,9 @@ struct Judgement {
   bool is_of_both = false;                     // the problem: no side alone has it
 };
 
+// What is wrong where cases have no partner, a line of `unmatched` each.
+std::string problem_of(const std::vector<std::string>& unmatched);
+
 // Makes a verdict of fewer runs than `min_runs` on a side `cannot tell`, and notes it: few runs may agree by chance. Of
 // fewer than `fewest_runs` there is no interval either, unless the figure is exact.
 void hold_to_fewest_runs(compare::Comparison& comparison, std::int64_t min_runs);

@@ -1,9 +1,13 @@
 #include "ab/report.hpp"
 
+#include "compare/ends.hpp"
+#include "results/terminal.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -28,14 +32,16 @@ std::string ratio_text(const compare::ComparedCase& c) {
   const Entry& entry = c.entries.at(1);
   const std::size_t runs = std::min(c.entries.at(0).runs, entry.runs);
   if (!entry.ratio) return "no ratio";
-  if (!entry.low || !entry.high)
+  const std::string interval = compare::ends_text({entry.low, entry.high});
+  if (interval.empty())
     return fmt::format("ratio {:.4f}, no interval{}", *entry.ratio,
                        runs < static_cast<std::size_t>(fewest_runs)
                            ? fmt::format(": fewer than {} runs a side do not tell how much runs differ", fewest_runs)
                            : "");
-  if (!std::isfinite(*entry.high) || !(*entry.low > 0))
-    return fmt::format("ratio {:.4f}, no interval: others used the machine", *entry.ratio);
-  return fmt::format("ratio {:.4f} [{:.4f}, {:.4f}]", *entry.ratio, *entry.low, *entry.high);
+  if (interval == "exact") return fmt::format("ratio {:.4f}, exact", *entry.ratio);
+  const auto end = [](const std::optional<double>& at) { return at ? fmt::format("{:.4f}", *at) : "?"; };
+  return fmt::format("ratio {:.4f} [{}, {}]{}", *entry.ratio, end(entry.low), end(entry.high),
+                     entry.low && entry.high ? "" : ", open where others used the machine");
 }
 
 // In the words of a shell.
@@ -80,16 +86,43 @@ Json cases_json(const compare::Comparison& comparison) {
   return cases;
 }
 
+// "0:42", "12:03", "1:02:03"
+std::string clock_of(double seconds) {
+  return results::clock_text(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds)));
+}
+
+// What is left at most, by the rounds so far. The round that is under way when the time is over is finished.
+std::string rest_text(const PairTold& told, const SessionPlan& plan) {
+  if (told.runs <= 0 || told.runs >= plan.looks.max_runs || told.seconds >= plan.max_time_s) return "";
+  const double of_round = told.seconds / static_cast<double>(told.runs);
+  const std::int64_t in_time =
+      of_round > 0 ? static_cast<std::int64_t>(std::ceil(std::min(1e6, (plan.max_time_s - told.seconds) / of_round)))
+                   : plan.looks.max_runs;
+  const std::int64_t rounds = std::min(plan.looks.max_runs - told.runs, in_time);
+  return fmt::format("; at most {} round{} more, {}", rounds, rounds == 1 ? "" : "s",
+                     clock_of(of_round * static_cast<double>(rounds)));
+}
+
 }  // namespace
 
-std::string pair_line(const PairTold& told, std::int64_t min_runs) {
+std::string limits_text(const SessionPlan& plan) {
+  return fmt::format("At most {} rounds, each with a run of A and one of B; no round begins after {} (--max-time)\n",
+                     plan.looks.max_runs, clock_of(plan.max_time_s));
+}
+
+std::string pair_line(const PairTold& told, const SessionPlan& plan) {
   const compare::ComparedMetric& metric = told.comparison.metrics.at(0);
-  const std::string head = fmt::format("{0} + {0} runs: ", told.runs);
-  const char* look = told.is_look ? "" : "  (not looked at)";
-  if (metric.cases.size() == 1) return fmt::format("{}{} {}{}", head, metric.name, ratio_text(metric.cases[0]), look);
-  const Judgement judgement = judge(told.comparison, min_runs);
-  return fmt::format("{}{} of {} cases have a verdict, {} of them worse{}", head, judgement.cases - judgement.open,
-                     judgement.cases, judgement.worse, look);
+  std::string line = fmt::format("Round {}: ", told.runs);
+  if (metric.cases.size() == 1) {
+    line += fmt::format("{} {}", metric.name, ratio_text(metric.cases[0]));
+  } else {
+    const Judgement judgement = judge(told.comparison, plan.looks.min_runs);
+    line += fmt::format("{} of {} cases decided", judgement.cases - judgement.open, judgement.cases);
+    if (judgement.worse > 0) line += fmt::format(", {} worse", judgement.worse);
+  }
+  if (!told.is_look) line += " (interim, not tested)";
+  return line + rest_text(told, plan);
 }
 
 std::string compare_command(const SessionNames& names, double confidence) {
@@ -98,6 +131,10 @@ std::string compare_command(const SessionNames& names, double confidence) {
   if (!names.across.empty())
     command += fmt::format(" --across {}", quoted(fmt::format("{}", fmt::join(names.across, ","))));
   if (names.metric != "step") command += fmt::format(" --metric {}", quoted(names.metric));
+  if (names.test.statistic != compare::TestOptions().statistic)
+    command += fmt::format(" --statistic {}", names.statistic);
+  if (names.test.states != compare::TestOptions().states)
+    command += fmt::format(" --states {:g}", names.test.states * 100);
   return command + fmt::format(" --threshold {:g} --confidence {:.8g} --run-to-run {:g}", names.test.threshold * 100,
                                confidence * 100, names.test.run_to_run * 100);
 }
@@ -115,9 +152,8 @@ std::string result_text(const SessionResult& result, const SessionNames& names) 
   text += has_verdict ? fmt::format("B: {}\n", name_of(result.judgement.verdict)) : "no verdict\n";
   if (names.is_one_thing)
     text +=
-        "A and B are one and the same here: this says how much chance alone makes them differ, and nothing of a "
-        "change. "
-        "Name what is to differ by --a and --b, or give two experiments\n";
+        "A and B are one and the same (--a-a): no difference is expected, and faster or slower would be a false "
+        "verdict. The interval says what the machine can tell\n";
   for (std::size_t i = 0; i < names.folders.size(); ++i)
     text += fmt::format("{}: {}\n", i == 0 ? "A" : "B", names.folders[i].string());
   if (result.comparison) text += compare_command(names, result.confidence) + "\n";

@@ -9,8 +9,10 @@
 
 namespace assay::host::ab {
 
-// "5 + 5 runs: step ratio 1.0304 [1.0121, 1.0491]", or with several cases how many have a verdict.
-std::string pair_line(const PairTold& told, std::int64_t min_runs);
+// How long a session takes at most, as far as that is known before it begins.
+std::string limits_text(const SessionPlan& plan);
+// "Round 5: step ratio 1.0304 [1.0121, 1.0491] (at most 25 more, 3:20)", or with several cases how many are decided.
+std::string pair_line(const PairTold& told, const SessionPlan& plan);
 
 // Holds what is said at the end, beside the session itself.
 struct SessionNames {
@@ -18,6 +20,7 @@ struct SessionNames {
   std::set<std::string> across;
   std::string metric;
   compare::TestOptions test;
+  std::string statistic;      // its word on the command line
   bool is_one_thing = false;  // A and B are the same: whatever differs is chance
 };
 

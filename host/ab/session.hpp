@@ -30,6 +30,7 @@ struct TurnEnd {
 struct PairTold {
   std::int64_t runs = 0;  // a side
   bool is_look = false;
+  double seconds = 0;  // since the session began
   const compare::Comparison& comparison;
 };
 

@@ -1,7 +1,11 @@
 #include "ab/side_runs.hpp"
 
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "ab/side_cases.hpp"
 #include "compare/inputs.hpp"
 #include "compare/matching.hpp"
 #include "results/case_text.hpp"
@@ -10,26 +14,50 @@
 namespace assay::host::ab {
 namespace {
 
-std::map<std::string, const record::CaseRecord*> first_of_each_case(const compare::Side& side) {
-  std::map<std::string, const record::CaseRecord*> first;
+std::vector<compare::CaseInputs> inputs_of(const compare::Side& side) {
+  std::vector<compare::CaseInputs> inputs;
   for (const compare::ComparedRun& run : side.runs)
-    for (const record::CaseRecord& record : run.records)
-      first.emplace(results::case_label(record.identity.axes), &record);
+    for (const record::CaseRecord& record : run.records) inputs.emplace_back(record);
+  return inputs;
+}
+
+std::vector<std::string> axes_of(const compare::Side& a, const compare::Side& b) {
+  std::vector<const record::CaseRecord*> records;
+  for (const compare::Side* side : {&a, &b})
+    for (const compare::ComparedRun& run : side->runs)
+      for (const record::CaseRecord& record : run.records) records.push_back(&record);
+  return compare::axes_of(records);
+}
+
+using Label = std::vector<std::optional<std::string>>;
+
+std::map<Label, const compare::CaseInputs*> first_of_each_case(const std::vector<compare::CaseInputs>& inputs,
+                                                               const std::vector<std::string>& telling) {
+  std::map<Label, const compare::CaseInputs*> first;
+  for (const compare::CaseInputs& each : inputs) {
+    Label label;
+    for (const std::string& axis : telling) label.push_back(each.value(axis));
+    first.emplace(std::move(label), &each);
+  }
   return first;
 }
 
 }  // namespace
 
 std::set<std::string> differing_inputs(const compare::Side& a, const compare::Side& b) {
+  const std::vector<compare::CaseInputs> all_a = inputs_of(a), all_b = inputs_of(b);
+  const std::vector<std::string> telling =
+      telling_axes(axes_of(a, b), all_a, all_b,
+                   [](const compare::CaseInputs& inputs, const std::string& key) { return inputs.value(key); });
   std::set<std::string> differing;
-  const auto of_b = first_of_each_case(b);
-  for (const auto& [label, record] : first_of_each_case(a)) {
+  const auto of_b = first_of_each_case(all_b, telling);
+  for (const auto& [label, inputs_a] : first_of_each_case(all_a, telling)) {
     const auto other = of_b.find(label);
     if (other == of_b.end()) continue;
-    const compare::CaseInputs inputs_a(*record), inputs_b(*other->second);
-    if (inputs_a.workload() != inputs_b.workload()) differing.insert(compare::across_workloads);
-    for (const std::string& key : inputs_a.keys()) {
-      const auto value_a = inputs_a.value(key), value_b = inputs_b.value(key);
+    const compare::CaseInputs& inputs_b = *other->second;
+    if (inputs_a->workload() != inputs_b.workload()) differing.insert(compare::across_workloads);
+    for (const std::string& key : inputs_a->keys()) {
+      const auto value_a = inputs_a->value(key), value_b = inputs_b.value(key);
       if (value_a && value_b && *value_a != *value_b) differing.insert(key);
     }
   }

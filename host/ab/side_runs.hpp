@@ -9,7 +9,8 @@
 
 namespace assay::host::ab {
 
-// The inputs in which cases of the same axes differ between two sides: what the sides are about.
+// The inputs in which cases differ between two sides that agree in the axes that tell cases apart: what the sides are
+// about. An axis with one value on each side is such an input, too.
 std::set<std::string> differing_inputs(const compare::Side& a, const compare::Side& b);
 
 struct SidesCompared {
@@ -21,12 +22,12 @@ struct SidesCompared {
 SidesCompared compare_folders(const std::filesystem::path& a, const std::filesystem::path& b,
                               const compare::ComparisonOptions& options);
 
-// A line for each case of the run below the folder that is not ok.
 // Whether no run lies there.
 bool is_empty(const std::filesystem::path& folder);
 // That the side's code has become another one since its first run, in words; "" while it is the same. What was measured
 // before ran again then, and not in turns.
 std::string change_below(const std::filesystem::path& folder);
+// A line for each case of the run below the folder that is not ok.
 std::vector<std::string> failures_below(const std::filesystem::path& folder);
 
 }  // namespace assay::host::ab

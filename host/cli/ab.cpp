@@ -13,12 +13,16 @@
 #include "ab/report.hpp"
 #include "ab/session.hpp"
 #include "ab/side.hpp"
+#include "ab/side_cases.hpp"
 #include "ab/side_runs.hpp"
+#include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
+#include "cli/statistic_option.hpp"
 #include "common/files.hpp"
 #include "common/utc.hpp"
 #include "compare/sides.hpp"
 #include "experiment/units.hpp"
+#include "results/case_text.hpp"
 #include "results/store.hpp"
 #include "wireup/rank_source.hpp"
 
@@ -58,15 +62,20 @@ po::options_description ab_options() {
       ("b-assay", text(), "the same of B")                                                                            //
       ("a-env", texts(), "NAME=value: in the environment of A's processes; repeatable")                               //
       ("b-env", texts(), "the same of B")                                                                             //
+      ("a-a", "no difference: tests the machine itself, A against A")                                                 //
       ("set", texts(), "key=value: of both sides, as for `assay run`; repeatable")                                    //
       ("filter", texts(), "key=value: only the cases that match; repeatable")                                         //
       ("plugin-path", texts(), "folder with plugins, of both sides; repeatable")                                      //
       ("metric", po::value<std::string>()->default_value("step"), "what is compared: one metric of `assay compare`")  //
-      ("threshold", po::value<double>()->default_value(2, "2"), "percent that are still the same")                    //
-      ("confidence", po::value<double>()->default_value(99, "99"), "percent, of all looks and cases together")        //
+      ("statistic", po::value<std::string>()->default_value(word_of(compare::TestOptions().statistic)),
+       statistic_help)                                                                                          //
+      ("threshold", po::value<double>()->default_value(2, "2"), "percent that are still the same")              //
+      ("confidence", po::value<double>()->default_value(99, "99"), "percent, of all looks and cases together")  //
       ("run-to-run", po::value<double>()->default_value(0.1, "0.1"),
-       "percent that runs of one thing differ by at least, however well those at hand agree")              //
-      ("min-runs", po::value<std::int64_t>()->default_value(5), "runs a side before the first look")       //
+       "percent that runs of one thing differ by at least, however well those at hand agree")  //
+      ("states", po::value<double>()->default_value(10, "10"),
+       "percent by which two states of a machine may differ, in either of which a run may be; 0: it has one")(
+          "min-runs", po::value<std::int64_t>()->default_value(5), "runs a side before the first look")    //
       ("max-runs", po::value<std::int64_t>()->default_value(30), "runs a side at most")                    //
       ("max-time", po::value<std::string>()->default_value("10m"), "no pair of runs begins later")         //
       ("fail-if", text(), "slower, cannot-tell, or both with a comma: exit codes 1 and 3")                 //
@@ -171,6 +180,19 @@ void read_fail_if(const po::variables_map& values, AbRequest& request) {
   }
 }
 
+// Whether the sides differ is what the command line says, and nobody starts an hour of runs of one thing by mistake.
+void check_difference(bool is_one_thing, bool is_asked_for) {
+  if (is_one_thing && !is_asked_for)
+    throw UsageError(
+        "A and B do not differ; name what is to differ, as in --a work=10 --b work=10.3 (or --b-plugins, --b-env, a "
+        "second "
+        "experiment), or add --a-a for a test of the machine itself");
+  if (is_asked_for && !is_one_thing)
+    throw UsageError(
+        "--a-a tests the machine with one and the same thing on both sides, and here A and B differ; leave out "
+        "--a-a, or what they differ in");
+}
+
 AbRequest ab_request_in(const po::variables_map& values) {
   const Arguments files = list_of(values, "experiment");
   if (files.empty() || files.size() > 2)
@@ -181,15 +203,54 @@ AbRequest ab_request_in(const po::variables_map& values) {
   check_settings(request.common.settings, "set");
   request.sides = {side_in(values, "a", "A"), side_in(values, "b", "B")};
   request.sides[0].experiment = files.front(), request.sides[1].experiment = files.back();
+  request.names.is_one_thing = request.sides[0].equals(request.sides[1]);
   request.bisects = values.count("bisect") > 0;
   read_fail_if(values, request);
   request.plan = plan_in(values);
   request.plan.stops_at_worse = request.bisects || request.fails_if_slower;
   request.names.metric = values["metric"].as<std::string>();
+  request.names.statistic = values["statistic"].as<std::string>();
+  request.names.test.statistic = statistic_of(request.names.statistic);
   request.names.test.threshold = percentage(values, "threshold", 0, 100);
   request.names.test.run_to_run = percentage(values, "run-to-run", 0, 100);
+  request.names.test.states = percentage(values, "states", 0, 100);
   request.is_quiet = values.count("quiet") > 0, request.is_json = values.count("json") > 0;
+  check_difference(request.names.is_one_thing, values.count("a-a") > 0);
   return request;
+}
+
+void check_output(const po::variables_map& values) {
+  if (!values.count("output")) return;
+  const fs::path folder = values["output"].as<std::string>();
+  std::error_code ignored;
+  if (fs::exists(folder, ignored) && !fs::is_empty(folder, ignored))
+    throw UsageError(
+        fmt::format("--output is {}, which is there and not empty; expected a new folder", folder.string()));
+}
+
+// A number is one however it is spelt (1, 1.0).
+std::string input_text(const Value& value) {
+  const auto* count = std::get_if<std::int64_t>(&value);
+  return count ? fmt::format("{}", static_cast<double>(*count)) : to_text(value);
+}
+
+// The cases that `this_program` would run. Nothing of a side that another program runs, and reads as it does.
+std::optional<std::vector<ab::PlannedCase>> planned_cases(const ab::SideSpec& side, const ab::CommonPart& common) {
+  if (side.executable != ab::this_program) return std::nullopt;
+  ExperimentSource source{side.experiment, std::nullopt, common.settings, common.filters, side.plugin_folders};
+  source.set.insert(source.set.end(), side.settings.begin(), side.settings.end());
+  source.set.emplace_back("run.repeat=1");
+  source.plugin_folders.insert(source.plugin_folders.end(), common.plugin_folders.begin(), common.plugin_folders.end());
+  const LoadResult result = load_experiment(source);
+  if (!result.loaded) return std::nullopt;
+  std::vector<ab::PlannedCase> cases;
+  for (const experiment::Case& c : result.loaded->experiment.cases) {
+    ab::PlannedCase planned{results::case_label(c.axes), {}, {}};
+    for (const auto& [key, value] : c.params) planned.inputs[key] = input_text(value);
+    for (const auto& [key, value] : c.axes) planned.inputs.emplace(key, input_text(value)), planned.axes.push_back(key);
+    cases.push_back(std::move(planned));
+  }
+  return cases;
 }
 
 // Made anew: what another session has left would be taken for runs of this one.
@@ -202,10 +263,6 @@ fs::path folder_of_session(const po::variables_map& values, const fs::path& expe
                                        [&random] { return random(); });
   }
   const fs::path folder = values["output"].as<std::string>();
-  std::error_code ignored;
-  if (fs::exists(folder, ignored) && !fs::is_empty(folder, ignored))
-    throw UsageError(
-        fmt::format("--output is {}, which is there and not empty; expected a new folder", folder.string()));
   create_folders(folder, "create the folder for both sides");
   return folder;
 }
@@ -225,13 +282,21 @@ class AbRun {
                  description_of(side, has_two_experiments()));
       return request_.bisects ? broken_side(i) : run::exit_usage;
     }
-    request_.names.is_one_thing = request_.sides[0].equals(request_.sides[1]);
+    const auto of_a = planned_cases(request_.sides[0], request_.common),
+               of_b = planned_cases(request_.sides[1], request_.common);
+    if (of_a && of_b)
+      if (const std::vector<std::string> unmatched = ab::unmatched_cases(*of_a, *of_b); !unmatched.empty()) {
+        fmt::print(stderr, "assay: {}; nothing was started\n", ab::problem_of(unmatched));
+        return request_.bisects ? broken_side(1) : run::exit_usage;
+      }
     if (request_.is_quiet || request_.is_json) return std::nullopt;
     for (const ab::SideSpec& side : request_.sides)
       fmt::print("{}: {}\n", side.label, description_of(side, has_two_experiments()));
     if (request_.names.is_one_thing)
       fmt::print(
-          "A and B are the same: whatever differs between them is chance (--a and --b name what is to differ)\n");
+          "A and B are the same (--a-a): no difference is expected; faster or slower would be a false verdict\n");
+    fmt::print("{}", limits_text(request_.plan));
+    std::fflush(stdout);
     return std::nullopt;
   }
 
@@ -248,7 +313,7 @@ class AbRun {
     parts.seconds = [this] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); };
     parts.tell = [this](const ab::PairTold& told) {
       if (request_.is_quiet || request_.is_json) return;
-      fmt::print("{}\n", pair_line(told, request_.plan.looks.min_runs));
+      fmt::print("{}\n", pair_line(told, request_.plan));
       std::fflush(stdout);
     };
     const ab::SessionResult result = run_session(request_.plan, parts);
@@ -319,6 +384,7 @@ int ab_of(const Arguments& arguments) {
   if (launched && launched->size > 1)
     throw UsageError(fmt::format("ab starts the runs itself; start it without {}",
                                  launched->is_by_hand() ? "ASSAY_RANK and ASSAY_RANKS" : launched->launcher));
+  check_output(parsed.values);
   const fs::path experiment = request.sides[0].experiment;
   AbRun session(std::move(request));
   if (const auto code = session.check()) return *code;

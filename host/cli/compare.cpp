@@ -108,10 +108,8 @@ po::options_description options() {
       ("run-to-run", po::value<double>()->default_value(0.5, "0.5"),
        "percent by which single runs of one thing differ beyond what their steps tell; several runs a side "
        "measure it instead")  //
-      ("statistic", po::value<std::string>()->default_value("mean"),
-       "or p05 (the 5th percentile: a step that nothing disturbed), lower-quartile, median: of a run's steps; rates "
-       "are "
-       "always compared by their means")  //
+      ("statistic", po::value<std::string>()->default_value(word_of(compare::TestOptions().statistic)),
+       statistic_help)  //
       ("states", po::value<double>()->default_value(10, "10"),
        "percent by which two states of a machine may differ, in either of which a run may be; 0: it has one")  //
       ("across", texts(), "inputs that may differ, such as execution or context_length")                       //
@@ -262,6 +260,9 @@ int compare_runs(const Request& request) {
     side_notes = std::move(split.notes);
     options.rules.across.merge(split.across);
   }
+  if (sides.size() < 2 && request.runs.size() > 1)
+    throw UsageError(fmt::format("{} are one run, and a run is not compared with itself; name another run",
+                                 fmt::join(request.runs, " and ")));
   if (sides.size() < 2)
     throw UsageError(
         fmt::format("{} is one run; expected two or more to compare, or --by with an input that varies "

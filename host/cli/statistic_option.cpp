@@ -2,16 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <utility>
+
 #include "cli/options.hpp"
 
 namespace assay::host::cli {
+namespace {
 
-compare::Statistic statistic_of(const std::string& name) {
-  if (name == "p05") return compare::Statistic::p05;
-  if (name == "lower-quartile") return compare::Statistic::lower_quartile;
-  if (name == "median") return compare::Statistic::median;
-  if (name == "mean") return compare::Statistic::mean;
-  throw UsageError(fmt::format("--statistic is '{}'; expected mean, p05, lower-quartile or median", name));
+using compare::Statistic;
+
+constexpr std::array words{std::pair{Statistic::mean, "mean"}, std::pair{Statistic::p05, "p05"},
+                           std::pair{Statistic::lower_quartile, "lower-quartile"},
+                           std::pair{Statistic::median, "median"}};
+
+}  // namespace
+
+std::string word_of(Statistic statistic) {
+  for (const auto& [known, word] : words)
+    if (known == statistic) return word;
+  return "";
+}
+
+Statistic statistic_of(const std::string& word) {
+  for (const auto& [statistic, known] : words)
+    if (known == word) return statistic;
+  throw UsageError(fmt::format("--statistic is '{}'; expected mean, p05, lower-quartile or median", word));
 }
 
 }  // namespace assay::host::cli

@@ -96,7 +96,10 @@ std::string number_list(std::span<const std::int64_t> ascending) {
   return text;
 }
 
-std::string without_figures(std::string_view note) {
+namespace {
+
+// The note with '#' for each figure; the figures themselves go to `figures`.
+std::string parted(std::string_view note, std::vector<double>& figures) {
   std::string text;
   for (std::size_t i = 0; i < note.size();) {
     const bool in_word = i > 0 && (is_of_word(note[i - 1]) || is_digit(note[i - 1]));
@@ -104,12 +107,28 @@ std::string without_figures(std::string_view note) {
       text += note[i++];
       continue;
     }
-    while (i < note.size() &&
-           (is_digit(note[i]) || ((note[i] == '.' || note[i] == ',') && i + 1 < note.size() && is_digit(note[i + 1]))))
-      ++i;
+    std::string figure;
+    for (; i < note.size() &&
+           (is_digit(note[i]) || ((note[i] == '.' || note[i] == ',') && i + 1 < note.size() && is_digit(note[i + 1])));
+         ++i)
+      if (note[i] != ',') figure += note[i];
+    figures.push_back(std::strtod(figure.c_str(), nullptr));
     text += '#';
   }
   return text;
+}
+
+}  // namespace
+
+std::string without_figures(std::string_view note) {
+  std::vector<double> ignored;
+  return parted(note, ignored);
+}
+
+bool has_higher_figures(std::string_view note, std::string_view than) {
+  std::vector<double> figures, others;
+  parted(note, figures), parted(than, others);
+  return std::lexicographical_compare(others.begin(), others.end(), figures.begin(), figures.end());
 }
 
 std::string significant_digits(double number, int digits) {

@@ -95,8 +95,7 @@ std::vector<std::string> what_would_tell(const Comparison& comparison, const std
     for (const ComparedCase& c : metric.cases)
       for (const Entry& entry : c.entries) {
         // More runs of exact figures tell no more.
-        if (!is_compared(entry) || entry.outcome != Outcome::cannot_tell || !entry.low || entry.low == entry.high)
-          continue;
+        if (!is_compared(entry) || entry.outcome != Outcome::cannot_tell || entry.low == entry.high) continue;
         is_unclear = true;
         most = std::max(most, entry.runs_to_settle.value_or(0));
       }

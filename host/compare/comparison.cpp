@@ -4,6 +4,7 @@
 #include "common/text_format.hpp"
 #include "common/utc.hpp"
 #include "compare/assumptions.hpp"
+#include "compare/ends.hpp"
 #include "compare/family.hpp"
 #include "compare/training_length.hpp"
 #include "record/columns.hpp"
@@ -246,7 +247,9 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
   const TestResult result = compare_figures({side_a.label, figures_a.runs}, {side_b.label, figures_b.runs}, test);
   entry.kind = Entry::Kind::compared;
   entry.value = result.value_b;
-  entry.ratio = result.ratio, entry.low = result.low, entry.high = result.high;
+  entry.ratio = result.ratio;
+  const Ends ends = ends_of(result.low, result.high);
+  entry.low = ends.low, entry.high = ends.high;
   entry.outcome = result.outcome;
   entry.verdict = verdict_word(result.outcome, metric, figures_b.first);
   entry.worse = is_worse(result.outcome, figures_b.first.better);

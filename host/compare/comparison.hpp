@@ -31,12 +31,14 @@ struct ComparisonOptions {
 // One side's part in one case and metric.
 struct Entry {
   enum class Kind { baseline, compared, refused, missing } kind = Kind::missing;
-  std::string reason;                      // of a refusal
-  bool failed = false;                     // refused since this side's case is not ok while the baseline's is
-  std::optional<double> value;             // the statistic of the metric
-  int digits = record::measured_digits;    // of the value, where it is shown
-  std::optional<std::string> word;         // in its place, where the metric is a word
-  std::optional<double> ratio, low, high;  // to the baseline; the interval where the spread is known
+  std::string reason;                    // of a refusal
+  bool failed = false;                   // refused since this side's case is not ok while the baseline's is
+  std::optional<double> value;           // the statistic of the metric
+  int digits = record::measured_digits;  // of the value, where it is shown
+  std::optional<std::string> word;       // in its place, where the metric is a word
+  std::optional<double> ratio;           // to the baseline
+  // Its interval, as in Ends: one that is missing alone is open, and without both the spread is not known.
+  std::optional<double> low, high;
   Outcome outcome = Outcome::cannot_tell;
   std::string verdict;  // its word; empty for the baseline
   bool worse = false;

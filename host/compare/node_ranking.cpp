@@ -1,5 +1,6 @@
 #include "compare/node_ranking.hpp"
 
+#include "compare/ends.hpp"
 #include "compare/metric.hpp"
 
 #include <fmt/format.h>
@@ -149,8 +150,9 @@ class Ranker {
     test.threshold = options_.threshold;
     test.confidence = 1 - options_.false_alarm / static_cast<double>(order_.size() * cases_.size());
     const TestResult result = compare_figures(others, here, test);
-    NodeFigure figure{of_case, result.value_b, result.ratio, result.low, result.high, result.outcome, false};
-    figure.is_slow = result.low && *result.low > 1 + options_.threshold;
+    const Ends ends = ends_of(result.low, result.high);
+    NodeFigure figure{of_case, result.value_b, result.ratio, ends.low, ends.high, result.outcome, false};
+    figure.is_slow = ends.low && *ends.low > 1 + options_.threshold;
     node.worst_ratio = std::max(node.figures.empty() ? 0 : node.worst_ratio, result.ratio);
     node.figures.push_back(std::move(figure));
   }
@@ -161,6 +163,12 @@ class Ranker {
   std::map<std::string, std::vector<Measured>> by_case_;
   bool has_single_runs_ = false;
 };
+
+std::string interval_text(const NodeFigure& figure) {
+  if (!figure.low && !figure.high) return "";
+  const auto text = [](const std::optional<double>& end) { return end ? fmt::format("{:.3f}", *end) : "?"; };
+  return fmt::format("{} .. {}", text(figure.low), text(figure.high));
+}
 
 const char* word_of(const NodeFigure& figure) {
   if (figure.is_slow) return "slower";
@@ -204,10 +212,8 @@ std::string node_ranking_text(const NodeRanking& ranking) {
                                  "step.mean_ms", "ratio", "interval", "to the other nodes");
   for (const RankedNode& node : ranking.nodes) {
     for (const NodeFigure& figure : node.figures)
-      text +=
-          fmt::format("{:<{}}  {:<{}}  {:>12.4g}  {:>8.3f}  {:<16}  {}\n", node.name, node_width, figure.of_case,
-                      case_width, figure.mean_ms, figure.ratio,
-                      figure.low ? fmt::format("{:.3f} .. {:.3f}", *figure.low, *figure.high) : "", word_of(figure));
+      text += fmt::format("{:<{}}  {:<{}}  {:>12.4g}  {:>8.3f}  {:<16}  {}\n", node.name, node_width, figure.of_case,
+                          case_width, figure.mean_ms, figure.ratio, interval_text(figure), word_of(figure));
     for (const std::string& failure : node.failures)
       text += fmt::format("{:<{}}  {}\n", node.name, node_width, failure);
   }

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<std::string> all_notes(const Entry& entry) {
   std::vector<std::string> notes;
-  if (entry.kind == Entry::Kind::compared && !entry.by_samples && entry.low && *entry.low != *entry.high)
+  if (entry.kind == Entry::Kind::compared && !entry.by_samples && entry.low != entry.high)
     notes.emplace_back("no samples on one side: tested by mean, standard deviation and number of steps");
   notes.insert(notes.end(), entry.notes.begin(), entry.notes.end());
   return notes;
@@ -32,7 +32,8 @@ NumberedNotes::NumberedNotes(const Comparison& comparison) {
           if (is_new) notes_.push_back({text});
           Noted& noted = notes_[place->second];
           ++noted.entries;
-          noted.others += text == noted.first ? 0 : 1;
+          noted.has_other_figures |= text != noted.highest;
+          if (has_higher_figures(text, noted.highest)) noted.highest = text;
         }
       }
   std::size_t number = 0;
@@ -50,9 +51,13 @@ std::string NumberedNotes::marks(const Entry& entry) const {
 
 std::vector<std::string> NumberedNotes::lines() const {
   std::vector<std::string> lines;
-  for (const Noted& noted : notes_)
-    lines.push_back(fmt::format("{} {}{}", noted.number > 0 ? fmt::format("[{}]", noted.number) : "all:", noted.first,
-                                noted.others > 0 ? fmt::format("; with other figures in {} more", noted.others) : ""));
+  for (const Noted& noted : notes_) {
+    const std::string also = noted.has_other_figures ? fmt::format(" (the highest figures; also {} other{})",
+                                                                   noted.entries - 1, noted.entries == 2 ? "" : "s")
+                                                     : "";
+    lines.push_back(
+        fmt::format("{} {}{}", noted.number > 0 ? fmt::format("[{}]", noted.number) : "all:", noted.highest, also));
+  }
   return lines;
 }
 

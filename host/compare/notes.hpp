@@ -20,10 +20,10 @@ class NumberedNotes {
 
  private:
   struct Noted {
-    std::string first;        // as it stands at the first entry
-    std::size_t others = 0;   // entries where it has other figures in it
-    std::size_t entries = 0;  // that have it
-    std::size_t number = 0;   // 0: it is about all of them
+    std::string highest;             // of the texts that differ in their figures alone
+    bool has_other_figures = false;  // somewhere
+    std::size_t entries = 0;         // that have it
+    std::size_t number = 0;          // 0: it is about all of them
   };
   std::map<std::string, std::size_t> places_;  // by what remains of a note without its figures
   std::vector<Noted> notes_;

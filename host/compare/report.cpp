@@ -213,10 +213,12 @@ std::string metric_text(const Comparison& comparison, const ComparedMetric& metr
   }
   // The verdict stands beside its figures as long as anything else can go.
   const auto is_too_wide = [&] { return style.form == Form::terminal && !fits_width(table, style.width_columns); };
-  const bool drops = is_too_wide() && drop_column(table, runs_needed_column);
+  std::vector<std::string> dropped;
+  for (const std::string& column : {std::string(runs_needed_column), other_ratio_column(comparison, metric)})
+    if (is_too_wide() && drop_column(table, column)) dropped.push_back(column);
   if (is_too_wide()) put_verdict_before_interval(table);
   out += spelt(table, style);
-  if (drops) add_list(out, {fmt::format("left out, as it has no room: {}", runs_needed_column)}, style);
+  if (!dropped.empty()) add_list(out, {fmt::format("left out for want of room: {}", fmt::join(dropped, ", "))}, style);
   return out;
 }
 
@@ -297,6 +299,18 @@ std::string comparison_markdown(const Comparison& comparison, const TestOptions&
   return text_of(comparison, test, {Form::markdown, 0, {}}, options);
 }
 
+namespace {
+
+// Notes have semicolons of their own: "[1] the first [2] the second".
+std::string numbered(const std::vector<std::string>& notes) {
+  if (notes.size() == 1) return notes.front();
+  std::string text;
+  for (std::size_t i = 0; i < notes.size(); ++i) text += fmt::format("{}[{}] {}", i > 0 ? " " : "", i + 1, notes[i]);
+  return text;
+}
+
+}  // namespace
+
 std::string comparison_csv(const Comparison& comparison, const ReportOptions& options) {
   if (options.side_by_side) {
     const auto tables = tables_side_by_side(comparison, {}, [](const results::Table&) { return true; });
@@ -305,8 +319,9 @@ std::string comparison_csv(const Comparison& comparison, const ReportOptions& op
   results::Table table;
   table.columns = {"metric", "workload"};
   table.columns.insert(table.columns.end(), comparison.axes.begin(), comparison.axes.end());
-  for (const char* column : {"unit", "side", "from", "value", "ratio", "low", "high", "verdict", "statistic", "runs",
-                             "items_per_dollar", "reason", "notes", "p_value", "p_adjusted", "runs_to_settle"})
+  for (const char* column :
+       {"unit", "side", "from", "value", "ratio", "low", "high", "verdict", "statistic", "runs", "items_per_dollar",
+        "reason", "notes", "p_value", "p_adjusted", "runs_to_settle", "other_statistic", "other_ratio"})
     table.columns.emplace_back(column);
   for (const ComparedMetric& metric : comparison.metrics)
     for (const ComparedCase& c : metric.cases)
@@ -321,9 +336,10 @@ std::string comparison_csv(const Comparison& comparison, const ReportOptions& op
                  record::number_cell(entry.high), text_cell(entry.verdict),
                  text_cell(entry.value ? statistic_name(entry.statistic) : ""),
                  record::count_cell(static_cast<std::int64_t>(entry.runs)), record::number_cell(entry.items_per_dollar),
-                 text_cell(missing), text_cell(fmt::format("{}", fmt::join(entry.notes, "; "))),
-                 record::number_cell(entry.chance), record::number_cell(entry.adjusted_chance),
-                 runs_needed_cell(entry)})
+                 text_cell(missing), text_cell(numbered(entry.notes)), record::number_cell(entry.chance),
+                 record::number_cell(entry.adjusted_chance), runs_needed_cell(entry),
+                 text_cell(entry.other_ratio ? statistic_name(other_than(entry.statistic)) : ""),
+                 record::number_cell(entry.other_ratio)})
           row.push_back(std::move(cell));
         table.rows.push_back(std::move(row));
       }

@@ -1,9 +1,10 @@
 #include "compare/report_tables.hpp"
 
+#include "compare/ends.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace assay::host::compare {
 
@@ -17,20 +18,21 @@ record::Cell value_cell(const Entry& entry) {
 }
 
 std::string interval_text(const Entry& entry) {
-  if (!entry.low || !entry.high) return entry.ratio ? "not known" : "";
-  if (*entry.low == *entry.high) return "exact";
-  // Where nobody knows what waiting cost, an end is open.
-  const bool open_below = *entry.low <= 0, open_above = !std::isfinite(*entry.high);
-  if (open_below && open_above) return "not known";
-  // Both ends with the same digits.
-  const auto end = [](double ratio) {
-    return ratio < 1000 ? fmt::format("{:#.4g}", ratio) : fmt::format("{:.0f}", ratio);
-  };
-  return fmt::format("{} .. {}", open_below ? "?" : end(*entry.low), open_above ? "?" : end(*entry.high));
+  const std::string text = ends_text({entry.low, entry.high});
+  return text.empty() && entry.ratio ? "not known" : text;
 }
 
 record::Cell runs_needed_cell(const Entry& entry) {
   return entry.runs_to_settle ? record::count_cell(static_cast<std::int64_t>(*entry.runs_to_settle)) : record::Cell{};
+}
+
+std::string other_ratio_column(const Comparison& comparison, const ComparedMetric& metric) {
+  for (const ComparedCase& c : metric.cases)
+    for (const Entry& entry : c.entries)
+      if (entry.other_ratio)
+        return fmt::format("{}/{} {}", comparison.sides.size() == 2 ? comparison.sides[1].label : "",
+                           comparison.sides[0].label, entry.statistic == Statistic::mean ? "p05" : "mean");
+  return "";
 }
 
 bool is_compared(const Entry& entry) { return entry.kind == Entry::Kind::compared; }
@@ -102,10 +104,13 @@ results::Table table_of_two(const Comparison& comparison, const ComparedMetric& 
   const std::string &a = comparison.sides[0].label, &b = comparison.sides[1].label;
   const CaseColumns names(metric);
   const bool costs = has_costs(comparison, metric), runs_needed = needs_runs(metric);
+  const std::string other = other_ratio_column(comparison, metric);
   results::Table table;
   names.add_names(comparison, table.columns);
-  for (const std::string& column : {a, b, fmt::format("{}/{}", b, a), interval_header(test), std::string("verdict")})
+  for (const std::string& column : {a, b, fmt::format("{}/{}", b, a), interval_header(test)})
     table.columns.push_back(column);
+  if (!other.empty()) table.columns.push_back(other);
+  table.columns.emplace_back("verdict");
   if (runs_needed) table.columns.emplace_back(runs_needed_column);
   if (costs)
     for (const std::string& side : {a, b}) table.columns.push_back(fmt::format("{}/$ {}", comparison.item_unit, side));
@@ -118,6 +123,7 @@ results::Table table_of_two(const Comparison& comparison, const ComparedMetric& 
     row.push_back(value_cell(of_b));
     row.push_back(record::number_cell(of_b.ratio));
     row.push_back(text_cell(interval_text(of_b)));
+    if (!other.empty()) row.push_back(record::number_cell(of_b.other_ratio));
     row.push_back(text_cell(of_b.verdict + notes.marks(of_b)));
     if (runs_needed) row.push_back(runs_needed_cell(of_b));
     if (costs)
@@ -132,11 +138,14 @@ results::Table table_of_many(const Comparison& comparison, const ComparedMetric&
                              const NumberedNotes& notes) {
   const CaseColumns names(metric);
   const bool costs = has_costs(comparison, metric), runs_needed = needs_runs(metric);
+  const std::string other = other_ratio_column(comparison, metric);
   results::Table table;
   names.add_names(comparison, table.columns);
-  for (const std::string& column : {std::string("side"), metric.name, fmt::format("/{}", comparison.sides[0].label),
-                                    interval_header(test), std::string("verdict")})
+  for (const std::string& column :
+       {std::string("side"), metric.name, fmt::format("/{}", comparison.sides[0].label), interval_header(test)})
     table.columns.push_back(column);
+  if (!other.empty()) table.columns.push_back(other);
+  table.columns.emplace_back("verdict");
   if (runs_needed) table.columns.emplace_back(runs_needed_column);
   if (costs) table.columns.push_back(fmt::format("{}/$", comparison.item_unit));
   for (const ComparedCase& c : metric.cases) {
@@ -150,6 +159,7 @@ results::Table table_of_many(const Comparison& comparison, const ComparedMetric&
       row.push_back(value_cell(entry));
       row.push_back(record::number_cell(entry.ratio));
       row.push_back(text_cell(interval_text(entry)));
+      if (!other.empty()) row.push_back(record::number_cell(entry.other_ratio));
       const bool refused = entry.kind == Entry::Kind::refused;
       row.push_back(text_cell(s == 0 ? "(baseline)" : refused ? "not compared" : entry.verdict + notes.marks(entry)));
       if (runs_needed) row.push_back(runs_needed_cell(entry));

@@ -15,13 +15,15 @@ namespace assay::host::compare {
 record::Cell text_cell(const std::string& text);
 // The figure of an entry, or its word.
 record::Cell value_cell(const Entry& entry);
-// "0.98 .. 1.01", "exact", "not known", or nothing.
+// "0.98 .. 1.01", "? .. 1.01" where nothing says how far it goes down, "exact", "not known", or nothing.
 std::string interval_text(const Entry& entry);
 
 // How many runs a side would settle it; empty where there is a verdict.
 record::Cell runs_needed_cell(const Entry& entry);
 
 inline constexpr const char* runs_needed_column = "runs needed";
+// The column of the ratio by the other figure than the compared one; "" where no case of the metric has it.
+std::string other_ratio_column(const Comparison& comparison, const ComparedMetric& metric);
 // Returns whether there was such a column.
 bool drop_column(results::Table& table, const std::string& name);
 

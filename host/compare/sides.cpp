@@ -110,19 +110,37 @@ ComparedRun read_run(const fs::path& path, std::vector<std::string>& warnings) {
 
 namespace {
 
+// The folder of a run, or its file, however it is named.
+fs::path place_of(const ComparedRun& run) {
+  std::error_code error;
+  fs::path place = fs::weakly_canonical(run.path, error);
+  if (place.filename().empty()) place = place.parent_path();
+  return place.filename() == "cases.jsonl" ? place.parent_path() : place;
+}
+
 // A run that is named twice would count as two that agree.
 void check_each_once(const std::vector<ComparedRun>& runs) {
   std::map<fs::path, std::string> known;
   for (const ComparedRun& run : runs) {
-    std::error_code error;
-    fs::path place = fs::weakly_canonical(run.path, error);
-    if (place.filename().empty()) place = place.parent_path();
-    if (place.filename() == "cases.jsonl") place = place.parent_path();
-    const auto [first, is_new] = known.emplace(place, run.path);
+    const auto [first, is_new] = known.emplace(place_of(run), run.path);
     if (!is_new)
       throw NoRunError(fmt::format("{} and {} are one run, and are named for one side; name each run once",
                                    first->second, run.path));
   }
+}
+
+// A run beside itself has the same figures, whatever they are worth.
+void check_sides_differ(const std::vector<Side>& sides) {
+  std::map<fs::path, std::pair<const Side*, std::string>> known;
+  for (const Side& side : sides)
+    for (const ComparedRun& run : side.runs) {
+      const auto [first, is_new] = known.emplace(place_of(run), std::pair(&side, run.path));
+      const auto& [other, path] = first->second;
+      if (is_new || other == &side) continue;
+      throw NoRunError(fmt::format("{} and {} are one run: {}; a run is not compared with itself. Name another run",
+                                   other->label, side.label,
+                                   path == run.path ? path : fmt::format("{} and {}", path, run.path)));
+    }
 }
 
 }  // namespace
@@ -149,6 +167,7 @@ Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders
       add(std::move(name), std::move(one));
     }
   }
+  check_sides_differ(result.sides);
   return result;
 }
 

@@ -46,8 +46,8 @@ enum class FolderOfRuns {
 ComparedRun read_run(const std::filesystem::path& path, std::vector<std::string>& warnings);
 
 // Each argument is a run folder, a cases.jsonl, a summary (bench_*.json), a folder with several of these below it, or
-// several of these separated by commas, which are one side. Throws NoRunError, and StorageError when a file cannot be
-// read.
+// several of these separated by commas, which are one side. Throws NoRunError, also of a run that is in two sides, and
+// StorageError when a file cannot be read.
 Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders);
 
 // "A" ... "Z", "AA", ...

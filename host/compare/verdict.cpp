@@ -92,9 +92,6 @@ Outcome outcome_of(double low, double high, double threshold) {
   return high < 0 ? Outcome::lower : Outcome::cannot_tell;
 }
 
-// The other figure than the statistic: that of undisturbed steps beside the mean, and the mean beside any other.
-Statistic other_than(Statistic statistic) { return statistic == Statistic::mean ? Statistic::p05 : Statistic::mean; }
-
 // Whether "same", or the better one of faster and slower, does not stand: the other figure says that B is worse.
 // `center` and `other` are log(B / A) by the two.
 bool objects(Outcome outcome, Statistic statistic, double center, double other, bool is_rate, double threshold) {
@@ -213,6 +210,8 @@ void note_states(TestResult& result, Interval interval, const Room& room, const 
 bool is_contended(const RunFigure& run) {
   return run.timed && (run.waited_share > kContendedShare || run.shared_device);
 }
+
+Statistic other_than(Statistic statistic) { return statistic == Statistic::mean ? Statistic::p05 : Statistic::mean; }
 
 const char* statistic_name(Statistic statistic) {
   switch (statistic) {

@@ -10,6 +10,8 @@ namespace assay::host::compare {
 
 enum class Statistic { p05, lower_quartile, median, mean };  // p05: the 5th percentile
 const char* statistic_name(Statistic statistic);             // "5th percentile", ...
+// The figure that stands beside a statistic: that of undisturbed steps beside the mean, and the mean beside any other.
+Statistic other_than(Statistic statistic);
 
 struct TestOptions {
   double threshold = 0.02;    // two sides whose ratio lies within 1 + threshold, either way, are the same

@@ -23,7 +23,8 @@ Json entry_json(const Entry& entry) {
   out["verdict"] = entry.verdict;
   if (entry.worse) out["worse"] = true;
   if (entry.ratio) out["ratio"] = rounded(entry.ratio);
-  if (entry.low && entry.high) out["interval"] = {rounded(entry.low), rounded(entry.high)};
+  // An end that is null is open.
+  if (entry.low || entry.high) out["interval"] = {rounded(entry.low), rounded(entry.high)};
   if (entry.runs_to_settle) out["runs_to_settle"] = *entry.runs_to_settle;
   if (!entry.notes.empty()) out["notes"] = entry.notes;
   return out;

@@ -1,24 +1,71 @@
 #include "results/notes.hpp"
 
+#include "common/rank_name.hpp"
 #include "common/text_format.hpp"
 #include "results/case_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
 #include <map>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace assay::host::results {
 namespace {
 
 struct Group {
-  std::string text;
-  const record::CaseRecord* first = nullptr;
+  std::string text;                             // without its ranks, with the highest figures
+  const record::CaseRecord* highest = nullptr;  // that has them
+  std::int64_t rank_of_highest = 0;
   std::set<std::int64_t> cases;
-  bool has_other_figures = false;
+  std::set<std::int32_t> ranks;  // that it is said of; of the first rank a record names no rank
+  bool names_ranks = false, has_other_figures = false;
 };
+
+struct OfRanks {
+  std::vector<std::int32_t> ranks;  // none: the first one, or the case as a whole
+  std::string text;
+};
+
+// "3" and "5 to 7" as numbers; false where it is neither.
+bool add_numbers(std::string_view part, std::vector<std::int32_t>& numbers) {
+  const auto number_at = [](std::string_view text) -> std::optional<std::int32_t> {
+    std::int32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() && number >= 0 ? std::optional(number)
+                                                                                   : std::nullopt;
+  };
+  constexpr std::string_view to = " to ";
+  const std::size_t split = part.find(to);
+  const auto first = number_at(part.substr(0, split));
+  const auto last = split == std::string_view::npos ? first : number_at(part.substr(split + to.size()));
+  constexpr std::int32_t most = 1 << 20;
+  if (!first || !last || *last < *first || *last > most) return false;
+  for (std::int32_t number = *first; number <= *last; ++number) numbers.push_back(number);
+  return true;
+}
+
+// "rank 3: late", "ranks 1, 3 and 5 to 7: late" in their parts.
+OfRanks of_ranks(const std::string& text) {
+  const std::size_t colon = text.find(": ");
+  const std::string_view head = std::string_view(text).substr(0, colon);
+  const std::string_view word = head.starts_with("ranks ") ? "ranks " : "rank ";
+  if (colon == std::string::npos || !head.starts_with(word)) return {{}, text};
+  OfRanks parts{{}, text.substr(colon + 2)};
+  for (std::string_view rest = head.substr(word.size()); !rest.empty();) {
+    std::size_t end = rest.size(), next = rest.size();
+    for (const std::string_view between : {std::string_view(", "), std::string_view(" and ")})
+      if (const std::size_t at = rest.find(between); at < end) end = at, next = at + between.size();
+    if (!add_numbers(rest.substr(0, end), parts.ranks)) return {{}, text};
+    rest.remove_prefix(next);
+  }
+  return parts;
+}
 
 // "1-3, 5"
 std::string ranges_of(const std::set<std::int64_t>& indices) {
@@ -32,13 +79,23 @@ std::string ranges_of(const std::set<std::int64_t>& indices) {
   return fmt::format("{}", fmt::join(ranges, ", "));
 }
 
+std::string figures_text(const Group& group) {
+  if (!group.has_other_figures) return "";
+  std::vector<std::string> who;
+  if (group.cases.size() > 1) who.push_back(fmt::format("case {}", group.highest->identity.index + 1));
+  if (group.names_ranks && group.ranks.size() > 1) who.push_back(fmt::format("rank {}", group.rank_of_highest));
+  if (who.empty() && group.highest->identity.repeat)
+    who.push_back(fmt::format("repeat {}", *group.highest->identity.repeat));
+  return who.empty() ? " (the highest figures)" : fmt::format(" (figures of {}, the highest)", fmt::join(who, ", "));
+}
+
 SaidOfCases told_of(const Group& group, std::size_t all_cases) {
-  const std::string figures =
-      group.has_other_figures ? fmt::format(" (figures of case {})", group.first->identity.index + 1) : "";
-  const std::string cases = group.cases.size() == 1           ? case_name(*group.first)
+  const std::vector<std::int32_t> named(group.ranks.begin(), group.ranks.end());
+  const std::string ranks = group.names_ranks ? ranks_text(named) + ": " : "";
+  const std::string cases = group.cases.size() == 1           ? case_name(*group.highest)
                             : group.cases.size() == all_cases ? fmt::format("all {} cases", all_cases)
                                                               : fmt::format("cases {}", ranges_of(group.cases));
-  return {cases, group.text + figures};
+  return {cases, ranks + group.text + figures_text(group)};
 }
 
 }  // namespace
@@ -51,14 +108,22 @@ std::vector<SaidOfCases> said_of_cases(
   std::set<std::int64_t> all;
   for (const record::CaseRecord& record : records) {
     all.insert(record.identity.index);
-    std::map<std::string, int> told;  // a case may have two that differ in their figures: both are told
+    // A case, or a rank of it, may have two that differ in their figures: both are told.
+    std::map<std::pair<std::string, std::vector<std::int32_t>>, int> told;
     for (const std::string& said : texts(record)) {
-      const std::string text = one_line(said), kind = without_figures(text);
-      const auto [place, is_new] = places.try_emplace({kind, told[kind]++}, groups.size());
-      if (is_new) groups.push_back({text, &record, {}, false});
+      const auto [ranks, text] = of_ranks(one_line(said));
+      const std::string kind = without_figures(text);
+      const auto [place, is_new] = places.try_emplace({kind, told[{kind, ranks}]++}, groups.size());
+      if (is_new) groups.push_back({text, &record, ranks.empty() ? 0 : ranks.front(), {}, {}, false, false});
       Group& group = groups[place->second];
       group.cases.insert(record.identity.index);
+      group.names_ranks |= !ranks.empty();
+      group.ranks.insert(ranks.begin(), ranks.end());
+      if (ranks.empty()) group.ranks.insert(0);
       group.has_other_figures |= text != group.text;
+      if (!has_higher_figures(text, group.text)) continue;
+      group.text = text, group.highest = &record;
+      group.rank_of_highest = ranks.empty() ? 0 : ranks.front();
     }
   }
   std::vector<SaidOfCases> all_said;

@@ -10,25 +10,26 @@ function verdictCell(entry) {
 function intervalText(entry) {
   if (!entry.interval) return "";
   const [low, high] = entry.interval;
-  return low === high ? "exact" : `${shortNumber(low)} .. ${shortNumber(high)}`;
+  const text = (end) => (end === null ? "?" : shortNumber(end));  // null: open
+  return low === high ? "exact" : `${text(low)} .. ${text(high)}`;
 }
 
 function metricTable(comparison, metric) {
   const others = comparison.sides.slice(1);
-  const head = [element("th", {scope: "col"}, "case")];
+  // The order of the terminal's table.
+  const head = [element("th", {scope: "col"}, "case"), element("th", {scope: "col", class: "number"}, comparison.sides[0].label)];
   for (const side of others)
-    head.push(element("th", {scope: "col"}, `${side.label}: verdict`),
+    head.push(element("th", {scope: "col", class: "number"}, side.label),
               element("th", {scope: "col", class: "number"}, `${side.label}/${comparison.sides[0].label}`),
-              element("th", {scope: "col"}, "interval"), element("th", {scope: "col", class: "number"}, side.label));
+              element("th", {scope: "col"}, "interval"), element("th", {scope: "col"}, `${side.label}: verdict`));
   const rows = metric.cases.map((c) => {
-    const cells = [element("th", {scope: "row"}, c.label)];
+    const cells = [element("th", {scope: "row"}, c.label),
+                   element("td", {class: "number"}, c.sides[0].value || "", c.unit && c.sides[0].value ? " " + c.unit : "")];
     for (const entry of c.sides.slice(1))
-      cells.push(verdictCell(entry), element("td", {class: "number"}, entry.ratio ? shortNumber(entry.ratio) : ""),
-                 element("td", {class: "number"}, intervalText(entry)), element("td", {class: "number"}, entry.value || ""));
-    cells.push(element("td", {class: "number"}, c.sides[0].value || "", c.unit && c.sides[0].value ? " " + c.unit : ""));
+      cells.push(element("td", {class: "number"}, entry.value || ""), element("td", {class: "number"}, entry.ratio ? shortNumber(entry.ratio) : ""),
+                 element("td", {class: "number"}, intervalText(entry)), verdictCell(entry));
     return element("tr", {}, cells);
   });
-  head.push(element("th", {scope: "col", class: "number"}, comparison.sides[0].label));
   return element("div", {class: "wide", tabindex: "0", role: "region", "aria-label": `comparison of ${metric.name}`},
                  element("table", {class: "verdicts"}, element("thead", {}, element("tr", {}, head)), element("tbody", {}, rows)));
 }
@@ -80,7 +81,7 @@ function comparisonSection() {
 addPlot({
   name: "comparison",
   title: "Ratios to the baseline",
-  about: "Each case of a side over the baseline's, with its interval; the band is what counts as the same. Hollow points have no verdict.",
+  about: "Each case of a side over the baseline's, with its interval; the band is what counts as the same. Hollow points have no verdict. An arrow is an open end: others used the machine.",
   isWhole: true,
   controls: [{name: "metric", options: () => [...new Set(data.comparisons.flatMap((c) => (c.metrics || []).map((m) => m.name)))]}],
   draw(svg, width, list, chosen) {
@@ -101,9 +102,7 @@ addPlot({
     svg.insert("line", ":nth-child(2)").attr("class", "one").attr("x1", x(1)).attr("x2", x(1)).attr("y1", 2).attr("y2", frame.bottom);
     shown.forEach((r, i) => {
       const middle = frame.middle(i) - 2, worth = worthOfWord(r.entry.verdict);
-      if (r.entry.interval)
-        svg.append("line").attr("class", "whisker").attr("x1", x(r.entry.interval[0])).attr("x2", x(r.entry.interval[1]))
-            .attr("y1", middle).attr("y2", middle);
+      if (r.entry.interval) whisker(svg, x, r.entry.interval, middle, frame);
       told(svg.append("circle").attr("class", `verdict ${worth}`).attr("r", 4.5).attr("cx", x(r.entry.ratio))
           .attr("cy", middle), `${r.name}: ${shortNumber(r.entry.ratio)}, ${r.entry.verdict}`);
       svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", middle + 4).attr("text-anchor", "end")
@@ -119,6 +118,16 @@ addPlot({
     return {height: y, said};
   },
 });
+
+// From end to end; an open end has an arrow at the edge of the axis.
+function whisker(svg, x, [low, high], middle, frame) {
+  const from = low === null ? frame.x0 : x(low), to = high === null ? frame.x1 : x(high), head = 5;
+  svg.append("line").attr("class", "whisker").attr("x1", from).attr("x2", to).attr("y1", middle).attr("y2", middle);
+  const arrow = (tip, back) => svg.append("path").attr("class", "whisker open").attr("fill", "none")
+      .attr("d", `M${tip + back},${middle - head}L${tip},${middle}L${tip + back},${middle + head}`);
+  if (low === null) arrow(from, head);
+  if (high === null) arrow(to, -head);
+}
 
 // A logarithmic axis has few ticks within a factor of two: these are 1 and what lies evenly beside it.
 function ratioTicks([low, high]) {

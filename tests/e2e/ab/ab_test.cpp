@@ -118,12 +118,43 @@ TEST_F(Ab, TheOtherWayRoundNothingFails) {
 }
 
 TEST_F(Ab, OneThingWithItselfIsSaidToBeThat) {
-  const RunResult result = ab({"--metric", "turns", "--fail-if", "slower,cannot-tell"});
+  const RunResult result = ab({"--a-a", "--metric", "turns", "--fail-if", "slower,cannot-tell"});
   EXPECT_EQ(result.exit.code, 0) << result.output;
-  EXPECT_TRUE(contains(result.output, "A and B are the same")) << result.output;
-  EXPECT_TRUE(contains(result.output, "3 + 3 runs")) << result.output;
+  EXPECT_TRUE(contains(result.output, "A and B are the same (--a-a): no difference is expected")) << result.output;
+  EXPECT_TRUE(
+      contains(result.output, "At most 30 rounds, each with a run of A and one of B; no round begins after 10:00"))
+      << result.output;
   EXPECT_TRUE(contains(result.output, "B: same\n")) << result.output;
-  EXPECT_TRUE(contains(result.output, "nothing of a change. Name what is to differ by --a and --b")) << result.output;
+  EXPECT_TRUE(contains(result.output, "faster or slower would be a false verdict. The interval")) << result.output;
+}
+
+TEST_F(Ab, WhatDoesNotDifferIsNotRun) {
+  for (const Arguments& same : {Arguments{}, Arguments{"--a", "work=1", "--b", "work=1"}}) {
+    const RunResult result = ab(same);
+    EXPECT_EQ(result.exit.code, 2) << result.output;
+    EXPECT_TRUE(contains(result.output, "A and B do not differ; name what is to differ, as in --a work=10 --b"))
+        << result.output;
+    EXPECT_TRUE(contains(result.output, "or add --a-a for a test of the machine itself")) << result.output;
+  }
+  const RunResult differing = ab({"--a-a", "--b", "work=1"});
+  EXPECT_EQ(differing.exit.code, 2) << differing.output;
+  EXPECT_TRUE(contains(differing.output, "leave out --a-a, or what they differ in")) << differing.output;
+}
+
+// What the experiment sweeps, too: each side has one value of it.
+TEST_F(Ab, ASweptKeyMayBeWhatTheSidesDifferIn) {
+  const std::string sweep = "elements = [64, 40000]\nbatch_size = [1, 2]\n\"run.threads\" = [1, 2]";
+  const std::vector<Arguments> differing{{"--a", "elements=64", "--b", "elements=40000"},
+                                         {"--a", "run.threads=1", "--b", "run.threads=2", "--filter", "elements=64"}};
+  for (const Arguments& sides : differing) {
+    const Arguments turns = with(sides, {"--metric", "turns", "--max-runs", "3"});
+    EXPECT_EQ(ab(with(turns, {"--dry-run"}), small(sweep)).exit.code, 0);
+    const RunResult result = ab(turns, small(sweep));
+    EXPECT_EQ(result.exit.code, 0) << result.output;
+    EXPECT_TRUE(contains(result.output, "Round 1: ")) << result.output;
+    const std::string key = sides[1].substr(0, sides[1].find('='));
+    EXPECT_TRUE(contains(result.output, "--across " + key)) << result.output;
+  }
 }
 
 TEST_F(Ab, EveryCaseOfASweepNeedsAVerdict) {
@@ -175,9 +206,13 @@ TEST_F(Ab, ASideThatFailsEndsIt) {
 }
 
 TEST_F(Ab, CasesThatOnlyOneSideHasAreRefused) {
-  const RunResult result = ab({"--b", "sweep.batch_size=[1, 2]"});
-  EXPECT_EQ(result.exit.code, 1) << result.output;
-  EXPECT_TRUE(contains(result.output, "assay: A and B do not have the same cases: ")) << result.output;
+  for (const Arguments& dry : {Arguments{}, Arguments{"--dry-run"}}) {
+    const RunResult result = ab(with({"--b", "sweep.batch_size=[1, 2]"}, dry));
+    EXPECT_EQ(result.exit.code, 2) << result.output;
+    EXPECT_TRUE(contains(result.output, "assay: A and B do not have the same cases: only in B: batch_size=2"))
+        << result.output;
+    EXPECT_FALSE(fs::exists(folder() / "out"));
+  }
 }
 
 TEST_F(Ab, WrongSidesAreRefusedBeforeAnythingStarts) {
@@ -213,14 +248,16 @@ TEST_F(Ab, WrongCommandLines) {
       {{"x.toml", "--confidence", "100"}, "--confidence is 100"},
       {{"x.toml", "--fail-if", "sloer"}, "--fail-if is 'sloer'"},
       {{"x.toml", "--bisect", "--fail-if", "slower"}, "--bisect has exit codes of its own"},
-      {{"x.toml", "--output", ".", "--plugin-path", PLUGINS}, "which is there and not empty"}};
+      {{"x.toml", "--b", "work=1", "--statistic", "fastest"}, "--statistic is 'fastest'; expected mean, p05"},
+      {{"x.toml", "--b", "work=1", "--output", ".", "--plugin-path", PLUGINS}, "which is there and not empty"},
+      {{"x.toml", "--b", "work=1", "--output", ".", "--dry-run"}, "which is there and not empty"}};
   for (const auto& [arguments, message] : wrong) {
     const RunResult result = run(with({"ab"}, arguments));
     const bool bisects = std::find(arguments.begin(), arguments.end(), "--bisect") != arguments.end();
     EXPECT_EQ(result.exit.code, bisects ? 255 : 2) << result.output;
     EXPECT_TRUE(contains(result.output, message)) << result.output;
   }
-  const RunResult no_metric = ab({"--metric", "stp"});
+  const RunResult no_metric = ab({"--a-a", "--metric", "stp"});
   EXPECT_EQ(no_metric.exit.code, 2) << no_metric.output;
   EXPECT_TRUE(contains(no_metric.output, "did you mean 'step'?")) << no_metric.output;
 }
@@ -228,8 +265,8 @@ TEST_F(Ab, WrongCommandLines) {
 TEST_F(Ab, AnInterruptLeavesWhatThereIs) {
   // A's second run is caught in the middle, or B's.
   write_experiment(resting(50));
-  HostProcess host = start({"ab", "x.toml", "--output", "out", "--plugin-path", PLUGINS, "--min-runs", "30"});
-  const auto has_a_pair = [&] { return contains(output(), "1 + 1 runs"); };
+  HostProcess host = start({"ab", "x.toml", "--output", "out", "--plugin-path", PLUGINS, "--min-runs", "30", "--a-a"});
+  const auto has_a_pair = [&] { return contains(output(), "Round 1: "); };
   ASSERT_TRUE(wait_until(has_a_pair)) << output();
   host.send(SIGINT);
   const std::optional<HostExit> exit = host.wait();

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace assay::host::ab {
 namespace {
 
@@ -70,9 +72,46 @@ TEST(Judgement, TwoRunsASideHaveNoInterval) {
   EXPECT_TRUE(cases[1].entries[1].low && cases[1].entries[1].high);
   EXPECT_TRUE(cases[2].entries[1].low) << "a count that is exact needs no runs";
   comparison.metrics[0].cases.resize(1);
-  EXPECT_EQ(pair_line({2, false, comparison}, 5),
-            "2 + 2 runs: step ratio 1.5000, no interval: fewer than 3 runs a side do not tell how much runs differ  "
-            "(not looked at)");
+  EXPECT_EQ(pair_line({2, false, 20, comparison}, {}),
+            "Round 2: step ratio 1.5000, no interval: fewer than 3 runs a side do not tell how much runs differ "
+            "(interim, not tested); at most 28 rounds more, 4:40");
+}
+
+TEST(Judgement, ARoundSaysHowManyCasesAreDecidedAndWhatIsLeft) {
+  compare::Comparison comparison = comparison_of({{Outcome::same}, {Outcome::cannot_tell}, {Outcome::higher}});
+  SessionPlan plan;
+  EXPECT_EQ(pair_line({10, true, 10, comparison}, plan),
+            "Round 10: 2 of 3 cases decided, 1 worse; at most 20 rounds more, 0:20");
+  plan.max_time_s = 12.5;
+  EXPECT_EQ(pair_line({10, true, 10, comparison}, plan),
+            "Round 10: 2 of 3 cases decided, 1 worse; at most 3 rounds more, 0:03")
+      << "the round that is under way when the time is over is finished";
+  EXPECT_EQ(pair_line({10, true, 13, comparison}, plan), "Round 10: 2 of 3 cases decided, 1 worse");
+  EXPECT_EQ(pair_line({30, true, 10, comparison}, plan), "Round 30: 2 of 3 cases decided, 1 worse");
+}
+
+TEST(Judgement, AnOpenEndIsNoFigure) {
+  compare::Comparison comparison = comparison_of({{Outcome::cannot_tell}});
+  Entry& b = comparison.metrics[0].cases[0].entries[1];
+  b.ratio = 1.2, b.high = 1.341;
+  EXPECT_EQ(pair_line({5, true, 700, comparison}, {}),
+            "Round 5: step ratio 1.2000 [?, 1.3410], open where others used the machine");
+  SessionResult result;
+  result.comparison = comparison;
+  SessionNames names;
+  names.folders = {"a", "b"}, names.metric = "step";
+  const auto json = nlohmann::json::parse(result_json(result, names, 0));
+  EXPECT_TRUE(json["cases"][0]["low"].is_null());
+  EXPECT_EQ(json["cases"][0]["high"], 1.341);
+}
+
+TEST(Judgement, TheCompareCommandGoesByTheSameStatistic) {
+  SessionNames names;
+  names.folders = {"a", "b"}, names.metric = "step", names.statistic = "median";
+  names.test.statistic = compare::Statistic::median;
+  EXPECT_NE(compare_command(names, 0.99).find(" --statistic median "), std::string::npos);
+  names.test.statistic = compare::TestOptions().statistic;
+  EXPECT_EQ(compare_command(names, 0.99).find("--statistic"), std::string::npos);
 }
 
 TEST(Judgement, SaysWhyNothingCanBeCompared) {

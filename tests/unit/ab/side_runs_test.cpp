@@ -42,6 +42,26 @@ TEST_F(SideRuns, AreComparedAcrossWhatTheSidesDifferIn) {
   }
 }
 
+TEST_F(SideRuns, AreComparedAcrossASweptKeyThatHasOneValueOnEachSide) {
+  const auto put_execution = [this](const std::string& side, const std::string& execution) {
+    std::string lines;
+    for (const std::string size : {"small", "xl"}) {
+      const Json axes{{"size", size}, {"execution", execution}, {"run.ranks", side == "a" ? 1 : 2}};
+      Json record = compare::record_of({{"size", size}, {"execution", execution}}, {10, 11, 12}, axes);
+      record["ranks"] = side == "a" ? 1 : 2;
+      lines += record.dump() + "\n";
+    }
+    test::put_file(folder_.path() / side / "x" / "20261120T120000Z-0001" / "cases.jsonl", lines);
+  };
+  put_execution("a", "eager");
+  put_execution("b", "graph");
+  const SidesCompared sides = compared();
+  EXPECT_EQ(sides.across, (std::set<std::string>{"execution", "run.ranks"}));
+  ASSERT_EQ(sides.comparison.metrics.at(0).cases.size(), 2u);
+  for (const auto& c : sides.comparison.metrics[0].cases)
+    EXPECT_EQ(c.entries.at(1).kind, compare::Entry::Kind::compared) << c.entries[1].reason;
+}
+
 TEST_F(SideRuns, OfTheSameThingDifferInNothing) {
   put("a", {"small"}, {{"work", 10}});
   put("b", {"small"}, {{"work", 10}});

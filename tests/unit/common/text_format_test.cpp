@@ -108,6 +108,10 @@ TEST(WithoutFigures, LeavesWordsAndRanks) {
   EXPECT_EQ(without_figures("rank 12 waited 31.5% of 1,243 ms in bf16 on sm_90"),
             "rank 12 waited #% of # ms in bf16 on sm_90");
   EXPECT_EQ(without_figures("0.5"), "#");
+  EXPECT_TRUE(has_higher_figures("waited 18.7% of 5 ms", "waited 7.6% of 9 ms"));
+  EXPECT_FALSE(has_higher_figures("waited 7.6% of 9 ms", "waited 18.7% of 5 ms"));
+  EXPECT_TRUE(has_higher_figures("took 1,243 ms", "took 9 ms"));
+  EXPECT_FALSE(has_higher_figures("took 9 ms", "took 9 ms"));
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ class NotesOfAComparison : public ::testing::Test {
 TEST_F(NotesOfAComparison, ANoteStandsOnceWithTheMarksOfItsCases) {
   const Comparison comparison = compared({1980, 1722, 1605});
   const NumberedNotes notes(comparison);
-  EXPECT_EQ(notes.lines(),
-            std::vector<std::string>{"[1] mean clock 1980 MHz in A, 1722 MHz in B; with other figures in 1 more"});
+  EXPECT_EQ(notes.lines(), std::vector<std::string>{
+                               "[1] mean clock 1980 MHz in A, 1722 MHz in B (the highest figures; also 1 other)"});
   const auto& cases = comparison.metrics[0].cases;
   EXPECT_EQ(notes.marks(cases[0].entries[1]), "");
   EXPECT_EQ(notes.marks(cases[1].entries[1]), " [1]");

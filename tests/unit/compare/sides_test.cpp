@@ -42,7 +42,8 @@ TEST_F(SidesOfAComparison, RunFoldersFilesAndSummaries) {
                                                  {"metadata", {{"environment", {{"cpu", {{"model", "Y"}}}}}}},
                                                  {"cases", Json::array({record_of({}, {1, 2})})}}
                                                 .dump());
-  const Sides sides = read_sides({at("x/20261120T120000Z-0001"), at("x/20261120T120000Z-0001/cases.jsonl"),
+  put_run("x/20261120T120001Z-0002");
+  const Sides sides = read_sides({at("x/20261120T120000Z-0001"), at("x/20261120T120001Z-0002/cases.jsonl"),
                                   at("bench_X_0gpu_20261120T120000Z.json")},
                                  FolderOfRuns::sides);
   ASSERT_EQ(sides.sides.size(), 3u);
@@ -86,6 +87,24 @@ TEST_F(SidesOfAComparison, AFolderOfRunsIsSortedAndLeavesLatestOut) {
   ASSERT_EQ(together.sides.size(), 1u);
   EXPECT_EQ(together.sides[0].runs.size(), 2u);
   EXPECT_EQ(read_sides({at("x/latest")}, FolderOfRuns::sides).sides.size(), 1u);
+}
+
+TEST_F(SidesOfAComparison, ARunIsNotComparedWithItself) {
+  const std::string one = "x/20261120T120001Z-0001", other = "x/20261120T120002Z-0002";
+  put_run(one), put_run(other);
+  fs::create_directory_symlink("20261120T120001Z-0001", folder_ / "x/latest");
+  fs::create_directory_symlink("20261120T120001Z-0001", folder_ / "x/earlier");
+  const std::pair<std::string, std::string> same[] = {
+      {one, one}, {one, one + "/"}, {one, one + "/cases.jsonl"}, {"x/latest", "x/earlier"}, {one, "x"}};
+  for (const auto& [a, b] : same) EXPECT_THROW(read_sides({at(a), at(b)}, FolderOfRuns::sides), NoRunError) << a << b;
+  try {
+    read_sides({at(one), at(one)}, FolderOfRuns::sides);
+  } catch (const NoRunError& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "A and B are one run: " + at(one) + "; a run is not compared with itself. Name another run");
+  }
+  EXPECT_THROW(read_sides({at(one) + "," + at(other), at(other)}, FolderOfRuns::sides), NoRunError);
+  EXPECT_EQ(read_sides({at(one), at(other)}, FolderOfRuns::sides).sides.size(), 2u);
 }
 
 TEST_F(SidesOfAComparison, AFolderOfSummaries) {

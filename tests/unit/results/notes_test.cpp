@@ -30,17 +30,32 @@ TEST(Notes, EachIsToldOnceWithItsCases) {
 
 TEST(Notes, OtherFiguresAreNoOtherNote) {
   EXPECT_EQ(note_lines({noted(0, {"cv is 7.1%, above 5%"}), noted(1, {}), noted(2, {"cv is 1,243.25%, above 5%"})}),
-            Lines{"cases 1, 3: note: cv is 7.1%, above 5% (figures of case 1)"});
+            Lines{"cases 1, 3: note: cv is 1,243.25%, above 5% (figures of case 3, the highest)"});
   EXPECT_EQ(note_lines({noted(0, {"took 5 s"}), noted(1, {"took 5 s"})}), Lines{"all 2 cases: note: took 5 s"});
 }
 
-TEST(Notes, WordsAndRanksKeepTheirNumbers) {
-  EXPECT_EQ(note_lines({noted(0, {"in bf16", "rank 1: late"}), noted(1, {"in fp32", "rank 2: late"})}).size(), 4u);
+TEST(Notes, WordsAndRanksInThemKeepTheirNumbers) {
+  EXPECT_EQ(note_lines({noted(0, {"in bf16", "waits for rank 1"}), noted(1, {"in fp32", "waits for rank 2"})}).size(),
+            4u);
+}
+
+TEST(Notes, OfSeveralRanksAreOne) {
+  EXPECT_EQ(
+      note_lines({noted(0, {"waited 7.6%", "rank 1: waited 18.7%", "ranks 2 and 4 to 6: waited 9%"})}),
+      Lines{"case 1 (batch_size=0): note: ranks 0 to 2 and 4 to 6: waited 18.7% (figures of rank 1, the highest)"});
+  EXPECT_EQ(note_lines({noted(0, {"rank 0: waited 5%", "rank 1: waited 6%"}), noted(1, {"rank 3: waited 7%"})}),
+            Lines{"all 2 cases: note: ranks 0, 1 and 3: waited 7% (figures of case 2, rank 3, the highest)"});
+  EXPECT_EQ(note_lines({noted(0, {"rank 1: late"})}), Lines{"case 1 (batch_size=0): note: rank 1: late"});
+}
+
+TEST(Notes, WhatOnlyBeginsLikeThatOfRanksIsNone) {
+  for (const char* text : {"rank none: late", "ranks 1 and: late", "ranks 5 to 2: late"})
+    EXPECT_EQ(note_lines({noted(0, {text})}), Lines{std::string("case 1 (batch_size=0): note: ") + text});
 }
 
 TEST(Notes, TwoOfOneCaseAreBothTold) {
   EXPECT_EQ(note_lines({noted(0, {"process 12 was left", "process 13 was left"}), noted(1, {"process 7 was left"})}),
-            (Lines{"all 2 cases: note: process 12 was left (figures of case 1)",
+            (Lines{"all 2 cases: note: process 12 was left (figures of case 1, the highest)",
                    "case 1 (batch_size=0): note: process 13 was left"}));
 }
 

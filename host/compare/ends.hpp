@@ -1,0 +1,19 @@
+// The ends of an interval of a ratio, one of which may be open: nothing says how far it goes there.
+#pragma once
+#include <optional>
+#include <string>
+
+namespace assay::host::compare {
+
+// A missing end is open. Without both there is no interval.
+struct Ends {
+  std::optional<double> low, high;
+};
+
+// Takes an end at 0 or at infinity, which no ratio reaches, for an open one.
+Ends ends_of(const std::optional<double>& low, const std::optional<double>& high);
+
+// "0.9800 .. 1.010", "? .. 1.010" where an end is open, "exact", or "" without an interval.
+std::string ends_text(const Ends& ends);
+
+}  // namespace assay::host::compare
