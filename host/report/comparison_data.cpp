@@ -2,6 +2,7 @@
 
 #include "common/text_format.hpp"
 #include "compare/report.hpp"
+#include "compare/report_tables.hpp"
 
 namespace assay::host::report {
 namespace {
@@ -25,6 +26,7 @@ Json entry_json(const Entry& entry) {
   if (entry.ratio) out["ratio"] = rounded(entry.ratio);
   // An end that is null is open.
   if (entry.low || entry.high) out["interval"] = {rounded(entry.low), rounded(entry.high)};
+  if (entry.other_ratio) out["other_ratio"] = rounded(entry.other_ratio);
   if (entry.runs_to_settle) out["runs_to_settle"] = *entry.runs_to_settle;
   if (!entry.notes.empty()) out["notes"] = entry.notes;
   return out;
@@ -41,7 +43,10 @@ Json metric_json(const Comparison& comparison, const compare::ComparedMetric& me
   const char* better = metric.better == Direction::lower_is_better    ? "lower is better"
                        : metric.better == Direction::higher_is_better ? "higher is better"
                                                                       : "";
-  return {{"name", metric.name}, {"better", better}, {"cases", std::move(cases)}};
+  return {{"name", metric.name},
+          {"better", better},
+          {"other_ratio", compare::other_ratio_column(comparison, metric)},
+          {"cases", std::move(cases)}};
 }
 
 }  // namespace

@@ -21,13 +21,17 @@ function metricTable(comparison, metric) {
   for (const side of others)
     head.push(element("th", {scope: "col", class: "number"}, side.label),
               element("th", {scope: "col", class: "number"}, `${side.label}/${comparison.sides[0].label}`),
-              element("th", {scope: "col"}, "interval"), element("th", {scope: "col"}, `${side.label}: verdict`));
+              element("th", {scope: "col"}, "interval"),
+              metric.other_ratio ? element("th", {scope: "col", class: "number"}, metric.other_ratio) : null,
+              element("th", {scope: "col"}, `${side.label}: verdict`));
   const rows = metric.cases.map((c) => {
     const cells = [element("th", {scope: "row"}, c.label),
                    element("td", {class: "number"}, c.sides[0].value || "", c.unit && c.sides[0].value ? " " + c.unit : "")];
     for (const entry of c.sides.slice(1))
       cells.push(element("td", {class: "number"}, entry.value || ""), element("td", {class: "number"}, entry.ratio ? shortNumber(entry.ratio) : ""),
-                 element("td", {class: "number"}, intervalText(entry)), verdictCell(entry));
+                 element("td", {class: "number"}, intervalText(entry)),
+                 metric.other_ratio ? element("td", {class: "number"}, entry.other_ratio ? shortNumber(entry.other_ratio) : "") : null,
+                 verdictCell(entry));
     return element("tr", {}, cells);
   });
   return element("div", {class: "wide", tabindex: "0", role: "region", "aria-label": `comparison of ${metric.name}`},
