@@ -59,7 +59,7 @@ std::vector<double> levels_of(const std::vector<Located>& runs) {
   return levels;
 }
 
-// The sides of the runs in the order of time; empty where not all of them say it.
+// The sides of the runs in the order of time; empty where not all of them say it, or all began in one second.
 std::vector<bool> order_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b) {
   std::vector<std::pair<double, bool>> runs;
   for (const auto* side : {&a, &b})
@@ -68,6 +68,7 @@ std::vector<bool> order_of(const std::vector<RunFigure>& a, const std::vector<Ru
       runs.emplace_back(*run.started_s, side == &b);
     }
   std::stable_sort(runs.begin(), runs.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  if (runs.front().first == runs.back().first) return {};
   std::vector<bool> order;
   for (const auto& run : runs) order.push_back(run.second);
   return order;
