@@ -14,7 +14,7 @@ inline constexpr std::int64_t fewest_runs = 3;
 
 struct LookPlan {
   double confidence = 0.99;                  // of the whole session
-  std::int64_t min_runs = 5, max_runs = 30;  // a side
+  std::int64_t min_runs = 6, max_runs = 30;  // a side; the first look of five could not decide within two states
 };
 
 class Looks {

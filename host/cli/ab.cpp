@@ -75,7 +75,7 @@ po::options_description ab_options() {
        "percent that runs of one thing differ by at least, however well those at hand agree")  //
       ("states", po::value<double>()->default_value(10, "10"),
        "percent by which two states of a machine may differ, in either of which a run may be; 0: it has one")(
-          "min-runs", po::value<std::int64_t>()->default_value(5), "runs a side before the first look")    //
+          "min-runs", po::value<std::int64_t>()->default_value(6), "runs a side before the first look")    //
       ("max-runs", po::value<std::int64_t>()->default_value(30), "runs a side at most")                    //
       ("max-time", po::value<std::string>()->default_value("10m"), "no pair of runs begins later")         //
       ("fail-if", text(), "slower, cannot-tell, or both with a comma: exit codes 1 and 3")                 //

@@ -100,11 +100,19 @@ std::vector<std::string> what_would_tell(const Comparison& comparison, const std
         most = std::max(most, entry.runs_to_settle.value_or(0));
       }
   if (!is_unclear) return {};
-  return {fmt::format(
-              "several runs a side, made in turns{}: {}",
-              most > 0 ? fmt::format(" (about {} a side, in all, would do)", most) : "",
-              by.empty() ? "assay compare A1,A2,A3 B1,B2,B3" : fmt::format("assay compare RUN1,RUN2,RUN3 --by {}", by)),
-          "or `assay ab EXPERIMENT.toml --a KEY=VALUE --b KEY=VALUE`, which makes them until it is clear"};
+  constexpr std::size_t most_worth_making = 30;
+  return {
+      most > most_worth_making
+          ? fmt::format("a quieter machine, or more steps (--set measure.steps=N): as it was, {} runs a side would be "
+                        "needed",
+                        most)
+          : fmt::format("several runs a side, made in turns{}: {}",
+                        most > 0 ? fmt::format(" (about {} a side, in all, would do)", most) : "",
+                        by.empty() ? "assay compare A1,A2,A3 B1,B2,B3"
+                                   : fmt::format("assay run EXPERIMENT.toml --resume --set run.repeat={}, then this "
+                                                 "comparison again",
+                                                 std::max<std::size_t>(most, 3))),
+      "or `assay ab EXPERIMENT.toml --a KEY=VALUE --b KEY=VALUE`, which makes them until it is clear"};
 }
 
 }  // namespace assay::host::compare

@@ -91,13 +91,13 @@ double devices_of(const record::CaseRecord& record) {
 // All the time is paid for, that of slow steps too: the mean rate.
 std::optional<double> items_per_dollar(const SideCase& c, double dollars_per_gpu_hour) {
   constexpr double kSecondsPerHour = 3600;
-  double sum = 0;
+  double logs = 0;  // over runs the geometric mean, as of the rate itself
   for (const record::CaseRecord* record : c.records) {
     const auto rate = record::cell_of(*record, "items_per_s").number();
-    if (!rate) return std::nullopt;
-    sum += *rate * kSecondsPerHour / (dollars_per_gpu_hour * devices_of(*record));
+    if (!rate || !(*rate > 0)) return std::nullopt;
+    logs += std::log(*rate * kSecondsPerHour / (dollars_per_gpu_hour * devices_of(*record)));
   }
-  return sum / static_cast<double>(c.records.size());
+  return std::exp(logs / static_cast<double>(c.records.size()));
 }
 
 void fill_costs(Entry& entry, const SideCase& c, std::size_t side, const ComparisonOptions& options) {
@@ -129,6 +129,25 @@ std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const
   if (of_a > 0 && of_b > 0 && same_device && std::abs(of_b / of_a - 1) > kOtherClock)
     notes.push_back(
         fmt::format("mean clock {:.0f} MHz in {}, {:.0f} MHz in {}", of_a, side_a.label, of_b, side_b.label));
+  return notes;
+}
+
+// Where others may have used the machine and the record cannot say it, waiting counts for nothing.
+std::vector<std::string> validity_notes(const SideCase& a, const SideCase& b, const Side& side_a, const Side& side_b) {
+  std::vector<std::string> notes;
+  for (const auto& [c, side] : {std::pair(&a, &side_a), std::pair(&b, &side_b)}) {
+    const auto is_unknown = [](const record::CaseRecord* record) {
+      const auto& validity = record->result.validity;
+      return record->result.device && record->result.device->kind == "cpu" && validity &&
+             validity->verdict == record::ValidityVerdict::unknown;
+    };
+    const auto count = std::count_if(c->records.begin(), c->records.end(), is_unknown);
+    if (count > 0)
+      notes.push_back(
+          fmt::format("{}: {} of {} runs cannot say whether others used the machine: too short, or the kernel "
+                      "does not count it (validity.text). Measure longer: --set measure.steps=N",
+                      side->label, count, c->records.size()));
+  }
   return notes;
 }
 
@@ -265,6 +284,8 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
   if (const std::string why = other_training_length(a, b, side_a.label, side_b.label, metric);
       !why.empty() && !is_equal)
     withhold(entry, why);
+  if (figures_b.first.figure.timed)
+    for (std::string& note : validity_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   for (std::string& note : verification_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   for (std::string& note : clock_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   for (std::string& note : phase_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));

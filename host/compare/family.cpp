@@ -63,7 +63,9 @@ void control_family(Comparison& comparison, const TestOptions& options) {
     entry.adjusted_chance = adjusted[order[i]];
     const bool loses = is_claim(entry) && !(*entry.adjusted_chance < error);
     if (loses) withdraw(entry, entries.size());
-    if (loses || entry.runs_to_settle)
+    if (!loses && !entry.runs_to_settle) continue;
+    entry.runs_to_settle.reset();
+    if (entry.scatter)
       entry.runs_to_settle = runs_to_settle(*entry.scatter, options, 1 - error / static_cast<double>(order.size() - i));
   }
 }

@@ -71,6 +71,12 @@ double chance_of_two_states(std::size_t runs_a, std::size_t runs_b) {
   return largest;
 }
 
+std::size_t fewest_runs_within_states(double error) {
+  std::size_t runs = 1;
+  while (!(chance_of_two_states(runs, runs) < error)) ++runs;
+  return runs;
+}
+
 bool are_apart(const std::vector<double>& a, const std::vector<double>& b) {
   const auto [least_a, most_a] = std::minmax_element(a.begin(), a.end());
   const auto [least_b, most_b] = std::minmax_element(b.begin(), b.end());

@@ -10,6 +10,9 @@ namespace assay::host::compare {
 // 0.031 for three.
 double chance_of_two_states(std::size_t runs_a, std::size_t runs_b);
 
+// So many runs a side are unlikely enough to be in two states that way: below `error`.
+std::size_t fewest_runs_within_states(double error);
+
 // Whether the figures of each side all lie on one side of those of the other.
 bool are_apart(const std::vector<double>& a, const std::vector<double>& b);
 

@@ -15,6 +15,8 @@ namespace {
 constexpr double kFloorOfGroup = 0.4;
 // From so many degrees of freedom on Student's t is as good as normal.
 constexpr double kAsGoodAsNormal = 1e6;
+// Of more runs the t test is as good as exact, and counting the ways to deal them takes seconds.
+constexpr std::size_t kMostToDeal = 100;
 // A chance above this is no verdict in any comparison, however it is made up.
 constexpr double kWorthAsking = 0.2;
 
@@ -83,7 +85,8 @@ struct Pair {
     take_order(of_a, of_b);
   }
   Pair(std::vector<Located> of_a, std::vector<Located> of_b) : a(std::move(of_a)), b(std::move(of_b)) {}
-  bool are_groups() const { return a.size() > 1 && b.size() > 1; }
+  // Several runs on either side show how much runs differ, also beside a single one.
+  bool are_groups() const { return a.size() + b.size() > 2; }
   double center() const { return mean_of(b) - mean_of(a); }
   void take_order(const std::vector<RunFigure>& of_a, const std::vector<RunFigure>& of_b) {
     if (!are_groups()) return;
@@ -132,8 +135,8 @@ double measured_variance(const std::vector<Located>& side, double between) {
   return std::max(between, within);
 }
 
-// Several runs on both sides: what runs differ by is measured. Few runs agree by chance, so that they are not trusted
-// more than so many single runs would be.
+// Several runs on a side at least: what runs differ by is measured, and taken to be the same on both. Few runs agree by
+// chance, so that they are not trusted more than so many single runs would be.
 Interval interval_of_groups(const Pair& pair, const TestOptions& options) {
   const double between = variance_between(pair);
   double measured = variance_of_floors(options), assumed = measured;
@@ -147,7 +150,8 @@ Interval interval_of_groups(const Pair& pair, const TestOptions& options) {
           .assumed_error = std::sqrt(assumed)};
 }
 
-// A single run on a side: what runs differ by is assumed, more of it where the steps themselves are restless.
+// A single run on each side: what runs differ by is assumed; by a percentile more of it where the steps themselves are
+// restless.
 // Degrees of freedom as Welch and Satterthwaite have them, the assumed part counting as known.
 Interval interval_of_single_runs(const Pair& pair, const TestOptions& options) {
   double variance = 0, per_freedom = 0;
@@ -200,7 +204,7 @@ double Interval::chance_of(double distance) const {
   const double by_errors = chance_by_errors(distance);
   if (state_chance == 0 || !(by_errors < kWorthAsking)) return by_errors;
   // Where the runs of the sides lie among one another, what dealing them would do is no rarer than two states.
-  const bool are_groups = a.size() > 1 && b.size() > 1;
+  const bool are_groups = a.size() + b.size() > 2 && a.size() + b.size() <= kMostToDeal;
   const double by_states = are_groups && !are_apart(a, b) ? chance_of_dealing(a, b) : state_chance;
   return std::min(1.0, by_errors + std::min(by_states, chance_by_errors(distance - states)));
 }
@@ -246,7 +250,7 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
   scatter.assumed_variance = mean_least_variance(pair.a, options) + mean_least_variance(pair.b, options);
   scatter.measured_variance = mean_trusted_variance(pair.a, options) + mean_trusted_variance(pair.b, options);
   if (pair.are_groups()) {
-    const double between = variance_between(pair);
+    const double between = variance_between(pair) / (pair.factor * pair.factor);  // more runs are taken in turns
     scatter.measured_variance = measured_variance(pair.a, between) + measured_variance(pair.b, between);
   }
   return scatter;

@@ -20,15 +20,15 @@ struct Interval {
   bool known = true;
   double states = 0;         // how far two states of the machine may lie apart
   double state_chance = 0;   // that they alone set so many runs of the sides apart
-  std::vector<double> a, b;  // the figures of the runs, where either side has several
+  std::vector<double> a, b;  // the figures of the runs
 
   double half(double confidence) const;
   // The chance that the center lies at least so far from 0 where the sides do not differ.
   double chance_of(double distance) const;
+  double chance_by_errors(double distance) const;  // of a machine with one state
 
  private:
   double half_by_errors(double confidence) const;
-  double chance_by_errors(double distance) const;
 };
 
 // Both sides have runs; they are all exact, or none is.

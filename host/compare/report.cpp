@@ -2,6 +2,7 @@
 
 #include "common/text_format.hpp"
 #include "compare/advice.hpp"
+#include "compare/groups.hpp"
 #include "compare/notes.hpp"
 #include "compare/report_tables.hpp"
 #include "results/table_page.hpp"
@@ -168,11 +169,13 @@ std::string metric_heading(const ComparedMetric& metric) {
   const std::set<std::string> units = units_of(metric);
   if (units.size() == 1 && !units.begin()->empty()) text += fmt::format(", {}", *units.begin());
   std::set<std::string> statistics;
+  bool has_several_runs = false;
   for (const ComparedCase& c : metric.cases)
     for (const Entry& entry : c.entries)
       if (is_compared(entry) && !entry.word && interval_text(entry) != "exact")
-        statistics.insert(statistic_name(entry.statistic));
+        statistics.insert(statistic_name(entry.statistic)), has_several_runs = has_several_runs || entry.runs > 1;
   if (!statistics.empty()) text += fmt::format(": {} of the steps", fmt::join(statistics, " or "));
+  if (has_several_runs && !statistics.empty()) text += ", and of several runs the geometric mean";
   if (metric.better != Direction::neither)
     text += fmt::format("; {} is better", metric.better == Direction::lower_is_better ? "lower" : "higher");
   return text;
@@ -279,9 +282,11 @@ std::vector<std::string> test_lines(const TestOptions& test) {
                   "of one side came first; of single runs by their steps and how these resemble one another; runs of "
                   "one thing differ by {:g}% at least",
                   test.run_to_run * 100),
-      fmt::format("states: a machine may have two, up to {:g}% apart; within that, faster and slower need so many "
-                  "runs that chance alone would seldom deal them so (3 a side at 95%, 5 at 99%)",
-                  test.states * 100),
+      test.states > 0
+          ? fmt::format("states: a machine may have two, up to {:g}% apart, and be in either for a whole run; within "
+                        "that, faster, slower and same need {} runs a side or more",
+                        test.states * 100, fewest_runs_within_states(1 - test.confidence))
+          : std::string("states: the machine is taken to have one (--states 0)"),
       "slow steps: the mean and the 5th percentile are both looked at; where one objects for the worse, same and "
       "faster become 'differs in its tail' or cannot tell; rates are tested by their means",
       fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "

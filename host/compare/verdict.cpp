@@ -51,16 +51,17 @@ std::vector<RunFigure> undisturbed(const TestedSide& side, TestResult& result) {
                                        runs.size() - kept.size(), runs.size(), side.label));
     return kept;
   }
-  double least = 1;
+  double most = 0;  // which the interval goes by
   for (const RunFigure& run : runs)
-    if (is_contended(run)) least = std::min(least, run.waited_share);
+    if (is_contended(run)) most = std::max(most, run.waited_share);
   const bool shared = std::any_of(runs.begin(), runs.end(), [](const RunFigure& run) { return run.shared_device; });
   result.notes.push_back(
-      shared ? fmt::format("others computed on the GPU of {} meanwhile; repeat it when it is free", side.label)
-             : fmt::format(
-                   "{}'s threads waited for other processes {:.0f}% of the time, so its interval is wider. Rerun on a "
-                   "quieter machine",
-                   side.label, least * 100));
+      shared
+          ? fmt::format("others computed on the GPU of {} meanwhile; repeat it when it is free", side.label)
+          : fmt::format("{}'s threads waited for other processes {:.0f}% of the time, {}. Rerun on a quieter machine",
+                        side.label, most * 100,
+                        most < kHopelessShare ? "so its interval is wider"
+                                              : "and above 25% nobody knows by how much that slowed it"));
   return runs;
 }
 
@@ -160,33 +161,37 @@ void ask_undisturbed_steps(TestResult& result, const std::vector<RunFigure>& a, 
                            const Room& room, const TestOptions& options) {
   const Interval undisturbed = interval_of(a, b, Statistic::p05, options);
   const double distance = undisturbed.center > 0 ? undisturbed.center - room.below : -undisturbed.center - room.above;
-  const double chance = undisturbed.chance_of(distance);
+  // A second test of the same runs: the chance of its errors counts twice, that of states is one for both tests.
+  const double chance = undisturbed.chance_of(distance) + undisturbed.chance_by_errors(distance);
   if (!undisturbed.known || !(chance < 1 - options.confidence)) return;
   const bool is_lower = undisturbed.center < 0;
+  const double half = undisturbed.half(options.confidence);
+  const double low = undisturbed.center - half - room.below, high = undisturbed.center + half + room.above;
+  if (outcome_of(low, high, std::log1p(options.threshold)) != (is_lower ? Outcome::lower : Outcome::higher)) return;
   const double slow_steps = interval_of_tails(a, b, options).center;  // more in B
   if ((is_lower ? slow_steps : -slow_steps) > kAsManySlowSteps) return;
   result.outcome = is_lower ? Outcome::lower : Outcome::higher;
   result.chance = chance;
-  const double half = undisturbed.half(options.confidence);
-  result.notes.push_back(
-      fmt::format("by the {}, {:.4g} ({:.4g} to {:.4g}): slow steps, no more of them on the better side, "
-                  "hide it in the mean",
-                  statistic_name(Statistic::p05), std::exp(undisturbed.center),
-                  std::exp(undisturbed.center - half - room.below), std::exp(undisturbed.center + half + room.above)));
+  result.scatter = scatter_with(scatter_of(a, b, Statistic::p05, options), room);
+  result.notes.push_back(fmt::format(
+      "by the {}, {:.4g} ({:.4g} to {:.4g}): slow steps hide it in the mean, and the better side has no more "
+      "of them",
+      statistic_name(Statistic::p05), std::exp(undisturbed.center), std::exp(low), std::exp(high)));
 }
 
 // "same" or the better verdict, to which the other figure objects: surely, or perhaps by chance.
-void take_objection(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
-                    const TestOptions& options) {
+void take_objection(TestResult& result, const TestedSide& side_a, const TestedSide& side_b,
+                    const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, const TestOptions& options) {
   const Interval tails = interval_of_tails(a, b, options);
   const double chance = tails.chance_of(std::abs(tails.center));
   const bool is_sure = tails.known && chance < 1 - options.confidence;
   result.outcome = is_sure ? Outcome::differs_in_tail : Outcome::cannot_tell;
   if (is_sure) result.chance = chance;
+  result.scatter.reset();  // that of the statistic, which is not in doubt
   result.notes.push_back(
-      fmt::format("B/A is {:.4g} by the {} and {:.4g} by the {}: the sides differ in their slow steps{}", result.ratio,
-                  statistic_name(result.statistic), *result.other_ratio, statistic_name(other_than(result.statistic)),
-                  is_sure ? "" : ", perhaps by chance"));
+      fmt::format("{}/{} is {:.4g} by the {} and {:.4g} by the {}: the sides differ in their slow steps{}",
+                  side_b.label, side_a.label, result.ratio, statistic_name(result.statistic), *result.other_ratio,
+                  statistic_name(other_than(result.statistic)), is_sure ? "" : ", perhaps by chance"));
 }
 
 // What so few runs would show of a machine with one state.
@@ -264,18 +269,18 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   }
   result.scatter = scatter_with(scatter_of(a, b, result.statistic, options), room);
   if (by_samples && result.statistic != Statistic::mean) note_steps(a, b, result);
-  note_states(result, interval, room, options);
   if (by_samples && a.front().timed) {
     const double other = center_of(a, b, other_than(result.statistic));
     result.other_ratio = std::exp(other);
     if (objects(result.outcome, result.statistic, interval.center, other, is_rate, std::log1p(options.threshold))) {
-      take_objection(result, a, b, options);
+      take_objection(result, side_a, side_b, a, b, options);
       return result;
     }
   }
   if (result.outcome == Outcome::cannot_tell && result.statistic == Statistic::mean && by_samples && a.front().timed &&
       !is_rate)
     ask_undisturbed_steps(result, a, b, room, options);
+  note_states(result, interval, room, options);
   if (result.outcome == Outcome::cannot_tell)
     result.runs_to_settle = runs_to_settle(*result.scatter, options, options.confidence);
   return result;

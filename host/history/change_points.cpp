@@ -250,8 +250,12 @@ class Search {
     const std::size_t begin = i == 0 ? 0 : places_[i - 1],
                       end = i + 1 < places_.size() ? places_[i + 1] : levels_.size();
     const ShiftSize size = size_of_shift(of({begin, end}), places_[i] - begin, options_.confidence);
-    return {kept_[places_[i]], size.center > 0 ? compare::Outcome::higher : compare::Outcome::lower,
-            std::exp(size.center), std::exp(size.low), std::exp(size.high)};
+    return {kept_[places_[i]],
+            kept_[places_[i] - 1],
+            size.center > 0 ? compare::Outcome::higher : compare::Outcome::lower,
+            std::exp(size.center),
+            std::exp(size.low),
+            std::exp(size.high)};
   }
 
   const std::vector<double>& runs_;

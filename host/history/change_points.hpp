@@ -11,6 +11,7 @@ namespace assay::host::history {
 
 struct ChangePoint {
   std::size_t at = 0;                                        // the first run after it
+  std::size_t before = 0;                                    // the last run before it that is no outlier
   compare::Outcome outcome = compare::Outcome::cannot_tell;  // lower or higher
   // Of the level from this change to the next against that between the one before and this, with its interval.
   double ratio = 1, low = 1, high = 1;

@@ -144,7 +144,7 @@ void tell_changes(Growing& growing, const std::vector<std::size_t>& places, cons
     change.word = compare::verdict_word(found[i].outcome, options.metric, growing.metric);
     change.worse = compare::is_worse(found[i].outcome, series.better);
     change.ratio = found[i].ratio, change.low = found[i].low, change.high = found[i].high;
-    change.run_before = series.points[places[at - 1]].run, change.run_after = series.points[change.at].run;
+    change.run_before = series.points[places[found[i].before]].run, change.run_after = series.points[change.at].run;
     change.differences = differences_between(runs_of(std::max(begin, at - std::min(at, most_runs)), at),
                                              runs_of(at, std::min(end, at + most_runs)));
     series.changes.push_back(std::move(change));

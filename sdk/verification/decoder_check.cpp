@@ -131,7 +131,9 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
   const double scores = 0.5 * static_cast<double>(c.step_rows() * (c.context_length - 1));
   const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
-  tolerance.cancelled = std::sqrt(rounded_terms) * (1 + of_one);
+  // Many scores leave the gradients by queries and keys as large as path_tolerance() takes them.
+  constexpr double few_scores = 1024;
+  if (scores < few_scores) tolerance.cancelled = std::sqrt(rounded_terms) * (1 + of_one);
   tolerance.factor = std::min(tolerance.gradient, tolerance.factor + of_one * tolerance.gradient);
   // Logits of random weights have a variance of 2 d / (d + vocab). Both paths round a state some 12 times in each
   // layer, and a token's loss has the roundings of its label's logit and of the others: 0.43 u sqrt(2 x 12 x layers)

@@ -148,17 +148,19 @@ TEST_F(Compare, CostPerSide) {
 }
 
 TEST_F(Compare, WrongCommandLines) {
-  const std::string a = measured("a");
+  const std::string a = measured("a"), b = measured("b");
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{}, "no run is given"},
       {{a}, "is one run; expected two or more"},
       {{a, "nowhere"}, "nowhere is not there; expected a run folder"},
-      {{a, a, "--metric", "stp"}, "did you mean 'step'?"},
-      {{a, a, "--fail-if", "sloer"}, "--fail-if is 'sloer'"},
-      {{a, a, "--format", "xml"}, "--format is 'xml'"},
-      {{a, a, "--statistic", "p10"}, "--statistic is 'p10'"},
-      {{a, a, "--threshold", "-1"}, "--threshold is -1"},
-      {{a, a, "--cost", "3", "0"}, "expected dollars above 0"}};
+      {{a, b, "--metric", "stp"}, "did you mean 'step'?"},
+      {{a, b, "--fail-if", "sloer"}, "--fail-if is 'sloer'"},
+      {{a, b, "--format", "xml"}, "--format is 'xml'"},
+      {{a, b, "--statistic", "p10"}, "--statistic is 'p10'"},
+      {{a, b, "--threshold", "-1"}, "--threshold is -1"},
+      {{a, b, "--cost", "3", "0"}, "expected dollars above 0"},
+      {{a, b, "--states", "-1"}, "--states is -1"},
+      {{a, a}, "A and B are one run"}};
   for (const auto& [arguments, message] : wrong) {
     const RunResult result = compare(arguments);
     EXPECT_EQ(result.exit.code, 2) << result.output;
@@ -166,10 +168,10 @@ TEST_F(Compare, WrongCommandLines) {
   }
 }
 
-TEST_F(Compare, ARunWithItselfIsTheSame) {
-  const std::string a = measured("a");
+TEST_F(Compare, EveryFormHasTheVerdict) {
+  const std::string a = measured("a"), b = measured("b");
   for (const char* format : {"terminal", "markdown", "csv", "json"}) {
-    const RunResult result = compare({a, a, "--metric", "turns", "--format", format});
+    const RunResult result = compare({a, b, "--metric", "turns", "--format", format});
     EXPECT_EQ(result.exit.code, 0);
     EXPECT_TRUE(contains(result.output, "same")) << result.output;
   }

@@ -107,6 +107,7 @@ TEST(Float64Check, OfManyTokensAndWordsToleratesNoMore) {
   EXPECT_EQ(tolerance.gradient, most.gradient);
   EXPECT_EQ(tolerance.block, most.block);
   EXPECT_LT(tolerance.factor, 1.02 * most.factor);
+  EXPECT_EQ(tolerance.cancelled, most.cancelled);
 }
 
 }  // namespace
