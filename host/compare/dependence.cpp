@@ -10,6 +10,7 @@ namespace {
 // What is assumed of a run too short to show it.
 constexpr double kUnknownCorrelation = 0.95;
 constexpr double kHighestCorrelation = 0.98;
+constexpr double kMostRelativeError = 0.9999;
 // A drift counts from so many of its standard errors on.
 constexpr double kSureDrift = 2;
 
@@ -64,6 +65,9 @@ ErrorOfMean error_of_mean(const std::vector<double>& samples) {
   const double drift = drift_of(deviations);
   // The slope of n steps scatters by 12 times the variance of their mean.
   if (drift * drift > kSureDrift * kSureDrift * 12 * error.variance) error.variance += drift * drift / 4;
+  // In logarithms. A mean that a single step makes may be off by all of itself.
+  const double relative = std::min(std::sqrt(error.variance), kMostRelativeError);
+  error.variance = std::log1p(-relative) * std::log1p(-relative);
   return error;
 }
 

@@ -61,14 +61,19 @@ std::vector<double> levels_of(const std::vector<Located>& runs) {
   return levels;
 }
 
-// The sides of the runs in the order of time; empty where not all of them say it, or all began in one second.
+// The sides of the runs in the order of time; empty where none of them says it, or all began in one second. Where some
+// say it, those of each side are taken to have been made together.
 std::vector<bool> order_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b) {
   std::vector<std::pair<double, bool>> runs;
+  bool says_all = true, says_any = false;
   for (const auto* side : {&a, &b})
     for (const RunFigure& run : *side) {
-      if (!run.started_s) return {};
-      runs.emplace_back(*run.started_s, side == &b);
+      says_all = says_all && run.started_s, says_any = says_any || run.started_s;
+      runs.emplace_back(run.started_s.value_or(0), side == &b);
     }
+  if (!says_any) return {};
+  if (!says_all)
+    for (auto& run : runs) run.first = run.second ? 1 : 0;
   std::stable_sort(runs.begin(), runs.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   if (runs.front().first == runs.back().first) return {};
   std::vector<bool> order;
@@ -135,18 +140,40 @@ double measured_variance(const std::vector<Located>& side, double between) {
   return std::max(between, within);
 }
 
+// Each side by its own spread, with degrees of freedom as Welch and Satterthwaite have them; 0 where a side has one
+// run.
+struct Welch {
+  double variance = 0, freedom = 1;
+};
+Welch welch_of(const Pair& pair) {
+  if (pair.a.size() < 2 || pair.b.size() < 2) return {};
+  double variance = 0, per_freedom = 0;
+  for (const auto* side : {&pair.a, &pair.b}) {
+    const double n = static_cast<double>(side->size()), mean = mean_of(*side);
+    double squares = 0;
+    for (const Located& run : *side) squares += (run.log_value - mean) * (run.log_value - mean);
+    const double of_mean = pair.factor * pair.factor * squares / (n - 1) / n;
+    variance += of_mean, per_freedom += of_mean * of_mean / (n - 1);
+  }
+  return {variance, per_freedom > 0 ? std::max(1.0, variance * variance / per_freedom) : 1};
+}
+
 // Several runs on a side at least: what runs differ by is measured, and taken to be the same on both. Few runs agree by
 // chance, so that they are not trusted more than so many single runs would be.
 Interval interval_of_groups(const Pair& pair, const TestOptions& options) {
   const double between = variance_between(pair);
   double measured = variance_of_floors(options), assumed = measured;
+  double freedom = static_cast<double>(pair.a.size() + pair.b.size() - 2);
   for (const auto* side : {&pair.a, &pair.b}) {
     measured += measured_variance(*side, between) / static_cast<double>(side->size());
     assumed += mean_least_variance(*side, options) / static_cast<double>(side->size());
   }
+  // Where the side of few runs scatters more than the other, the pooled spread is too small for it.
+  if (const Welch welch = welch_of(pair); variance_of_floors(options) + welch.variance > measured)
+    measured = variance_of_floors(options) + welch.variance, freedom = welch.freedom;
   return {.center = pair.center(),
           .measured_error = std::sqrt(measured),
-          .freedom = static_cast<double>(pair.a.size() + pair.b.size() - 2),
+          .freedom = freedom,
           .assumed_error = std::sqrt(assumed)};
 }
 

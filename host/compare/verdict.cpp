@@ -125,11 +125,15 @@ bool settles(const Scatter& scatter, const TestOptions& options, double confiden
 }
 
 // Runs of many more steps are taken in parts: see locate().
-void note_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, TestResult& result) {
-  const std::size_t fewest = fewest_steps(a, b);
+std::pair<std::size_t, std::size_t> numbers_of_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b) {
   std::size_t most = 0;
   for (const auto* side : {&a, &b})
     for (const RunFigure& run : *side) most = std::max(most, run.samples.size());
+  return {fewest_steps(a, b), most};
+}
+
+void note_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, TestResult& result) {
+  const auto [fewest, most] = numbers_of_steps(a, b);
   if (fewest > 0 && most >= kManyTimesTheSteps * fewest)
     result.notes.push_back(
         fmt::format("runs of {} to {} steps: the longer ones count by stretches of {} steps", fewest, most, fewest));
@@ -192,6 +196,23 @@ void take_objection(TestResult& result, const TestedSide& side_a, const TestedSi
       fmt::format("{}/{} is {:.4g} by the {} and {:.4g} by the {}: the sides differ in their slow steps{}",
                   side_b.label, side_a.label, result.ratio, statistic_name(result.statistic), *result.other_ratio,
                   statistic_name(other_than(result.statistic)), is_sure ? "" : ", perhaps by chance"));
+}
+
+// Runs of few steps miss slow ones that come seldom, and their means say nothing of them: where runs of many more steps
+// stand beside them, a difference holds only if undisturbed steps have it, too.
+void withhold_of_other_steps(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
+                             double center, const TestOptions& options) {
+  if (result.outcome != Outcome::lower && result.outcome != Outcome::higher) return;
+  const auto [fewest, most] = numbers_of_steps(a, b);
+  if (most < kManyTimesTheSteps * fewest) return;
+  const double undisturbed = center_of(a, b, Statistic::p05);
+  if (undisturbed * center > 0 && std::abs(undisturbed) > std::log1p(options.threshold)) return;
+  result.outcome = Outcome::cannot_tell;
+  result.notes.push_back(
+      fmt::format("runs of {} to {} steps differ in their slow steps alone, which the shorter ones may have missed: "
+                  "give both the same "
+                  "measure.steps",
+                  fewest, most));
 }
 
 // What so few runs would show of a machine with one state.
@@ -269,6 +290,8 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   }
   result.scatter = scatter_with(scatter_of(a, b, result.statistic, options), room);
   if (by_samples && result.statistic != Statistic::mean) note_steps(a, b, result);
+  if (by_samples && result.statistic == Statistic::mean)
+    withhold_of_other_steps(result, a, b, interval.center, options);
   if (by_samples && a.front().timed) {
     const double other = center_of(a, b, other_than(result.statistic));
     result.other_ratio = std::exp(other);

@@ -101,6 +101,81 @@ TEST(Verdict, ASingleRunBesideManyIsSeldomFalse) {
   }
 }
 
+std::vector<double> two_modes(double fast_ms, double slow_ms, double slow_share, std::size_t n, unsigned seed);
+
+// Two runs that scatter by 3%, beside eight that scatter by 0.1%.
+TEST(Verdict, TheSideOfFewRunsMayScatterMore) {
+  NoisyRuns machine(93);
+  constexpr int kTrials = that_many(300);
+  int wrong = 0;
+  for (int i = 0; i < kTrials; ++i) {
+    TestedSide a{"A", {}}, b{"B", {}};
+    for (int r = 0; r < 8; ++r) a.runs.push_back(measured(machine.steps(100, 50, {0.001, 0.001, 0, 0})));
+    for (int r = 0; r < 2; ++r) b.runs.push_back(measured(machine.steps(100, 50, {0.03, 0.001, 0, 0})));
+    const Outcome outcome = compare_figures(a, b, {}).outcome;
+    wrong += outcome == Outcome::lower || outcome == Outcome::higher ? 1 : 0;
+  }
+  EXPECT_LE(wrong, kTrials / 20 + (kTrials < 50 ? 1 : 0));
+}
+
+// Every fiftieth step takes three times as long, and runs of ten steps mostly miss it.
+TEST(Verdict, ShortRunsMissSlowStepsAndSayNothingOfThem) {
+  NoisyRuns machine(94);
+  std::mt19937 random(95);
+  std::uniform_int_distribution<std::size_t> first(0, 49);
+  const auto stalling = [&](std::size_t n) {
+    std::vector<double> steps = machine.steps(100, n, {0.001, 0.002, 0, 0});
+    for (std::size_t i = first(random); i < n; i += 50) steps[i] *= 3;
+    return measured(steps);
+  };
+  for (int i = 0; i < that_many(50); ++i) {
+    TestedSide a{"A", {}}, b{"B", {}};
+    for (int r = 0; r < 3; ++r) a.runs.push_back(stalling(10)), b.runs.push_back(stalling(1000));
+    EXPECT_EQ(compare_figures(a, b, {}).outcome, Outcome::cannot_tell) << i;
+  }
+}
+
+TEST(Verdict, OneStalledStepMakesNoRunSlower) {
+  NoisyRuns machine(96);
+  for (const double factor : {100.0, 1e3, 1e6}) {
+    std::vector<double> steps = machine.steps(10, 30, {0, 0.002, 0, 0});
+    steps[17] *= factor;
+    EXPECT_EQ(compare_figures({"A", {measured(machine.steps(10, 30, {0, 0.002, 0, 0}))}}, {"B", {measured(steps)}}, {})
+                  .outcome,
+              Outcome::cannot_tell)
+        << factor;
+  }
+}
+
+// Runs that do not say when they were made are taken for made together.
+TEST(Verdict, ARunWithoutATimeMakesNoVerdictSurer) {
+  TestedSide a{"A", {}}, b{"B", {}};
+  for (int r = 0; r < 3; ++r) {
+    a.runs.push_back(measured(std::vector<double>(50, 100 + 0.4 * r)));
+    b.runs.push_back(measured(std::vector<double>(50, 102.5 + 0.4 * r)));
+    a.runs.back().started_s = 60.0 * r, b.runs.back().started_s = 60.0 * (3 + r);
+  }
+  const TestResult in_blocks = compare_figures(a, b, {});
+  b.runs[1].started_s.reset();
+  const TestResult partly = compare_figures(a, b, {});
+  EXPECT_EQ(*partly.low, *in_blocks.low);
+  for (int r = 0; r < 3; ++r) a.runs[r].started_s = 120.0 * r, b.runs[r].started_s = 120.0 * r + 60;
+  EXPECT_GT(*compare_figures(a, b, {}).low, *in_blocks.low);
+}
+
+// One or two runs a side are never sure of their slow steps.
+TEST(Verdict, FewRunsDoNotDifferInTheirTail) {
+  for (const int runs : {1, 2}) {
+    TestedSide a{"A", {}}, b{"B", {}};
+    for (int r = 0; r < runs; ++r) {
+      a.runs.push_back(measured(std::vector<double>(100, 100.0)));
+      std::vector<double> steps = two_modes(96, 140, 0.1, 100, 97 + static_cast<unsigned>(r));
+      b.runs.push_back(measured(steps));
+    }
+    EXPECT_EQ(compare_figures(a, b, by_undisturbed_steps()).outcome, Outcome::cannot_tell) << runs;
+  }
+}
+
 // Of slow steps on both sides: a change within the threshold is none, by undisturbed steps either.
 TEST(Verdict, UndisturbedStepsHaveTheThresholdToo) {
   NoisyRuns machine(92);
