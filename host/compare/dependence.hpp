@@ -5,7 +5,7 @@
 namespace assay::host::compare {
 
 struct ErrorOfMean {
-  double variance = 0;        // relative to the mean, of the mean
+  double variance = 0;        // of the logarithm of the mean
   double freedom = 1;         // degrees, of that variance
   double if_independent = 0;  // the variance that as many independent steps would have
 };
