@@ -163,6 +163,48 @@ TEST(Verdict, ARunWithoutATimeMakesNoVerdictSurer) {
   EXPECT_GT(*compare_figures(a, b, {}).low, *in_blocks.low);
 }
 
+TestedSide side_of_levels(const std::string& label, const std::vector<double>& percent) {
+  TestedSide side{label, {}};
+  for (const double level : percent)
+    side.runs.push_back(measured(std::vector<double>(50, 100 * std::exp(level / 100))));
+  return side;
+}
+
+// By normal errors their interval leaves out 1, but 4 of 70 ways to deal the runs to two sides lie as far apart.
+TEST(Verdict, RunsThatLieAmongOneAnotherNeedMore) {
+  const TestedSide a = side_of_levels("A", {0, 1, 2, 8.1}), b = side_of_levels("B", {8, 9, 10, 11});
+  const TestResult result = compare_figures(a, b, {});
+  EXPECT_GT(*result.low, 1);
+  EXPECT_EQ(result.outcome, Outcome::cannot_tell);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes.front().find("dealt to two sides"), std::string::npos) << result.notes.front();
+  EXPECT_EQ(compare_figures(side_of_levels("A", {0, 1, 2, 3}), b, {}).outcome, Outcome::higher);
+}
+
+// Runs that agree by chance are worth no more than their steps are.
+TEST(Verdict, RunsThatAgreeAreNoSurerThanTheirSteps) {
+  NoisyRuns machine(98);
+  const std::vector<double> steps = machine.steps(100, 50, {0, 0.1, 0, 0});
+  std::vector<double> slower;
+  for (const double ms : steps) slower.push_back(1.03 * ms);
+  TestedSide a{"A", {}}, b{"B", {}};
+  for (int r = 0; r < 3; ++r) a.runs.push_back(measured(steps)), b.runs.push_back(measured(slower));
+  EXPECT_EQ(compare_figures(a, b, {}).outcome, Outcome::cannot_tell);
+}
+
+// Equal in the mean: nine steps in ten are 3% shorter, and one is 27% longer.
+TEST(Verdict, EqualMeansOfOtherStepsAreNotTheSame) {
+  TestedSide a{"A", {}}, b{"B", {}};
+  for (int r = 0; r < 5; ++r) {
+    a.runs.push_back(measured(std::vector<double>(50, 100 + 0.01 * r)));
+    std::vector<double> steps(50, 97.0);
+    for (std::size_t i = static_cast<std::size_t>(r); i < 50; i += 10) steps[i] = 127;
+    b.runs.push_back(measured(steps));
+  }
+  EXPECT_EQ(compare_figures(a, b, {}).outcome, Outcome::differs_in_tail);
+  EXPECT_EQ(compare_figures(b, a, {}).outcome, Outcome::differs_in_tail);
+}
+
 // One or two runs a side are never sure of their slow steps.
 TEST(Verdict, FewRunsDoNotDifferInTheirTail) {
   for (const int runs : {1, 2}) {
