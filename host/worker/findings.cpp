@@ -209,7 +209,7 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
                     stalled_by_others * 100, contention.busy_threads.value_or(0),
                     contention.busy_threads == 1u ? "thread" : "threads", contention.processors, processors,
                     remedy_for_waiting(contention, threads)));
-  if (stalled > telemetry::contended_share && threads_of_case > contention.processors)
+  else if (stalled > telemetry::contended_share && threads_of_case > contention.processors)
     notes.push_back(
         fmt::format("the case itself keeps {} threads busy on {} {}, so they wait for one another; with fewer "
                     "ranks or threads each would have a processor",

@@ -80,6 +80,7 @@ TEST(Judgement, TwoRunsASideHaveNoInterval) {
 TEST(Judgement, ARoundSaysHowManyCasesAreDecidedAndWhatIsLeft) {
   compare::Comparison comparison = comparison_of({{Outcome::same}, {Outcome::cannot_tell}, {Outcome::higher}});
   SessionPlan plan;
+  plan.looks.min_runs = 5;
   EXPECT_EQ(pair_line({10, true, 10, comparison}, plan),
             "Round 10: 2 of 3 cases decided, 1 worse; at most 20 rounds more, 0:20");
   plan.max_time_s = 12.5;

@@ -146,9 +146,9 @@ TEST(Session, TakesTurnsAndLetsEachSideBegin) {
   Player player(machine, 1);
   const SessionResult result = player.play({});
   EXPECT_EQ(result.end, End::clear);
-  EXPECT_EQ(player.order(), "abbaabbaab");
-  EXPECT_EQ(result.runs, 5);
-  EXPECT_EQ(player.pairs(), 5);
+  EXPECT_EQ(player.order(), "abbaabbaabba");
+  EXPECT_EQ(result.runs, 6);
+  EXPECT_EQ(player.pairs(), 6);
   EXPECT_EQ(player.looks(), 1);
 }
 
