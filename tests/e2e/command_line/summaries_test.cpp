@@ -66,9 +66,9 @@ TEST_F(Summaries, TheRunStaysOneAndAFileIsOneOfItsOwn) {
     EXPECT_EQ(result.exit.code, 0) << result.output;
     return json::parse(result.output.substr(0, result.output.rfind("\n}\n") + 3));
   };
-  const auto copy = run_folder().parent_path() / "copy";
-  std::filesystem::copy(run_folder(), copy, std::filesystem::copy_options::recursive);
-  const json whole = compared(run_folder().string(), copy.string(), false);
+  const auto folder = run_folder(), copy = folder.parent_path() / "copy";
+  std::filesystem::copy(folder, copy, std::filesystem::copy_options::recursive);
+  const json whole = compared(folder.string(), copy.string(), false);
   std::filesystem::remove_all(copy);
   EXPECT_EQ(whole["sides"].size(), 2u);
   EXPECT_EQ(whole["metrics"][0]["cases"].size(), 2u) << "the summaries in the folder are no further cases";
