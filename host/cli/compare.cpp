@@ -105,10 +105,9 @@ po::options_description options() {
       ("group", "a folder of several runs is one side of several runs")                                               //
       ("threshold", po::value<double>()->default_value(2, "2"), "percent that are still the same")                    //
       ("confidence", po::value<double>()->default_value(95, "95"), "percent, of the interval")                        //
-      (
-          "run-to-run", po::value<double>()->default_value(0.5, "0.5"),
-          "percent by which runs of one thing are taken to differ at least; several runs a side show whether it is "
-          "more")  //
+      ("run-to-run", po::value<double>()->default_value(0.5, "0.5"),
+       "percent by which runs of one thing are taken to differ at least; several runs a side show whether it is "
+       "more")  //
       ("statistic", po::value<std::string>()->default_value(word_of(compare::TestOptions().statistic)),
        statistic_help)  //
       ("states", po::value<double>()->default_value(10, "10"),
