@@ -17,7 +17,7 @@ struct Judgement {
   bool is_of_both = false;                     // the problem: no side alone has it
 };
 
-// What is wrong where cases have no partner, a line of `unmatched` each.
+// Names the cases without a partner, a line of `unmatched` each, and the remedy.
 std::string problem_of(const std::vector<std::string>& unmatched);
 
 // Makes a verdict of fewer runs than `min_runs` on a side `cannot tell`, and notes it: few runs may agree by chance. Of

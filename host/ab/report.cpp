@@ -92,7 +92,8 @@ std::string clock_of(double seconds) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds)));
 }
 
-// What is left at most, by the rounds so far. The round that is under way when the time is over is finished.
+// The text says how many rounds are left at most, and how long they take by the rounds so far. A round that is under
+// way when the time is over is finished.
 std::string rest_text(const PairTold& told, const SessionPlan& plan) {
   if (told.runs <= 0 || told.runs >= plan.looks.max_runs || told.seconds >= plan.max_time_s) return "";
   const double of_round = told.seconds / static_cast<double>(told.runs);

@@ -180,7 +180,7 @@ void read_fail_if(const po::variables_map& values, AbRequest& request) {
   }
 }
 
-// Whether the sides differ is what the command line says, and nobody starts an hour of runs of one thing by mistake.
+// The command line says whether the sides differ, so that nobody starts an hour of runs of one thing by mistake.
 void check_difference(bool is_one_thing, bool is_asked_for) {
   if (is_one_thing && !is_asked_for)
     throw UsageError(

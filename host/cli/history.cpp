@@ -94,8 +94,7 @@ int history_command(const Arguments& arguments) {
       "since", po::value<std::string>(), "runs from a day on (2026-11-03), or of an age (30d, 4w)")(
       "results", po::value<Arguments>()->composing(), "a folder of results (default: results); repeatable")(
       "threshold", po::value<double>()->default_value(1, "1"), "percent below which a change is none")(
-      "statistic", po::value<std::string>()->default_value("mean"),
-      "what a run counts by: the p05, lower-quartile, median or mean of its steps")(
+      "statistic", po::value<std::string>()->default_value(word_of(compare::TestOptions().statistic)), statistic_help)(
       "with-ab", "also the turns of `assay ab`")("json", "print one JSON object");
   const ParsedOptions options =
       parse_options(arguments, "assay history [NAME] [options]", about_history, visible, "name", 1);

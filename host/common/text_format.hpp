@@ -20,7 +20,7 @@ std::string number_list(std::span<const std::int64_t> ascending);
 // The note with '#' for each figure: 7.1, 1,243, 1.2e-06. Digits that belong to a word (bf16, sm_90) are none, nor is a
 // rank's number. Notes that differ in their figures alone have it in common.
 std::string without_figures(std::string_view note);
-// Of two notes that differ in their figures alone: whether the first figure that differs is higher in `note`.
+// Returns whether `note` has the higher one of the first figures that differ between two notes of the same words.
 bool has_higher_figures(std::string_view note, std::string_view than);
 
 // Columns on a terminal: UTF-8 is decoded; combining marks take none, East Asian and emoji two.

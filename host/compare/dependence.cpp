@@ -7,7 +7,7 @@
 namespace assay::host::compare {
 namespace {
 
-// What is assumed of a run too short to show it.
+// A run too short to show its correlation is taken to have this one.
 constexpr double kUnknownCorrelation = 0.95;
 constexpr double kHighestCorrelation = 0.98;
 constexpr double kMostRelativeError = 0.9999;

@@ -111,26 +111,23 @@ double least_variance(const Located& run, const TestOptions& options) {
   return run.least_variance + assumed * assumed;
 }
 
-double mean_least_variance(const std::vector<Located>& runs, const TestOptions& options) {
+template <class Variance>
+double mean_variance(const std::vector<Located>& runs, const TestOptions& options, const Variance& variance) {
   double sum = 0;
-  for (const Located& run : runs) sum += least_variance(run, options);
+  for (const Located& run : runs) sum += variance(run, options);
   return sum / static_cast<double>(runs.size());
 }
 
-double mean_trusted_variance(const std::vector<Located>& runs, const TestOptions& options) {
-  double sum = 0;
-  for (const Located& run : runs) sum += trusted_variance(run, options);
-  return sum / static_cast<double>(runs.size());
+double squares_of(const std::vector<Located>& side) {
+  const double mean = mean_of(side);
+  double squares = 0;
+  for (const Located& run : side) squares += (run.log_value - mean) * (run.log_value - mean);
+  return squares;
 }
 
 // Of a run of either side: how far runs of one side lie apart, pooled.
 double variance_between(const Pair& pair) {
-  double squares = 0;
-  for (const auto* side : {&pair.a, &pair.b}) {
-    const double mean = mean_of(*side);
-    for (const Located& run : *side) squares += (run.log_value - mean) * (run.log_value - mean);
-  }
-  return pair.factor * pair.factor * squares / static_cast<double>(pair.a.size() + pair.b.size() - 2);
+  return (squares_of(pair.a) + squares_of(pair.b)) / static_cast<double>(pair.a.size() + pair.b.size() - 2);
 }
 
 // Of a run of this side: what its steps tell is the least that runs differ by.
@@ -149,10 +146,8 @@ Welch welch_of(const Pair& pair) {
   if (pair.a.size() < 2 || pair.b.size() < 2) return {};
   double variance = 0, per_freedom = 0;
   for (const auto* side : {&pair.a, &pair.b}) {
-    const double n = static_cast<double>(side->size()), mean = mean_of(*side);
-    double squares = 0;
-    for (const Located& run : *side) squares += (run.log_value - mean) * (run.log_value - mean);
-    const double of_mean = pair.factor * pair.factor * squares / (n - 1) / n;
+    const double n = static_cast<double>(side->size());
+    const double of_mean = pair.factor * pair.factor * squares_of(*side) / (n - 1) / n;
     variance += of_mean, per_freedom += of_mean * of_mean / (n - 1);
   }
   return {variance, per_freedom > 0 ? std::max(1.0, variance * variance / per_freedom) : 1};
@@ -161,12 +156,12 @@ Welch welch_of(const Pair& pair) {
 // Several runs on a side at least: what runs differ by is measured, and taken to be the same on both. Few runs agree by
 // chance, so that they are not trusted more than so many single runs would be.
 Interval interval_of_groups(const Pair& pair, const TestOptions& options) {
-  const double between = variance_between(pair);
+  const double between = pair.factor * pair.factor * variance_between(pair);
   double measured = variance_of_floors(options), assumed = measured;
   double freedom = static_cast<double>(pair.a.size() + pair.b.size() - 2);
   for (const auto* side : {&pair.a, &pair.b}) {
     measured += measured_variance(*side, between) / static_cast<double>(side->size());
-    assumed += mean_least_variance(*side, options) / static_cast<double>(side->size());
+    assumed += mean_variance(*side, options, least_variance) / static_cast<double>(side->size());
   }
   // Where the side of few runs scatters more than the other, the pooled spread is too small for it.
   if (const Welch welch = welch_of(pair); variance_of_floors(options) + welch.variance > measured)
@@ -274,10 +269,12 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
   scatter.states = a.front().timed ? std::log1p(options.states) : 0;
   scatter.center = pair.center();
   scatter.variance_of_floors = variance_of_floors(options);
-  scatter.assumed_variance = mean_least_variance(pair.a, options) + mean_least_variance(pair.b, options);
-  scatter.measured_variance = mean_trusted_variance(pair.a, options) + mean_trusted_variance(pair.b, options);
+  scatter.assumed_variance =
+      mean_variance(pair.a, options, least_variance) + mean_variance(pair.b, options, least_variance);
+  scatter.measured_variance =
+      mean_variance(pair.a, options, trusted_variance) + mean_variance(pair.b, options, trusted_variance);
   if (pair.are_groups()) {
-    const double between = variance_between(pair) / (pair.factor * pair.factor);  // more runs are taken in turns
+    const double between = variance_between(pair);  // without the factor: more runs are taken in turns
     scatter.measured_variance = measured_variance(pair.a, between) + measured_variance(pair.b, between);
   }
   return scatter;

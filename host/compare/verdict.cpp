@@ -124,7 +124,7 @@ bool settles(const Scatter& scatter, const TestOptions& options, double confiden
   return expected.chance_of(distance - margin) < 1 - confidence;
 }
 
-// Runs of many more steps are taken in parts: see locate().
+// The fewest and the most that a run of both sides has.
 std::pair<std::size_t, std::size_t> numbers_of_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b) {
   std::size_t most = 0;
   for (const auto* side : {&a, &b})
@@ -132,6 +132,7 @@ std::pair<std::size_t, std::size_t> numbers_of_steps(const std::vector<RunFigure
   return {fewest_steps(a, b), most};
 }
 
+// Runs of many more steps are taken in parts: see locate().
 void note_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, TestResult& result) {
   const auto [fewest, most] = numbers_of_steps(a, b);
   if (fewest > 0 && most >= kManyTimesTheSteps * fewest)
@@ -162,7 +163,7 @@ std::string why_no_interval(const TestedSide& side_a, const TestedSide& side_b) 
 // What undisturbed steps show where slow ones, which come by chance on both sides, hide it in the mean. It stands where
 // the slow steps of these runs do not speak against it: the better side has no more of them.
 void ask_undisturbed_steps(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
-                           const Room& room, const TestOptions& options) {
+                           double mean_center, const Room& room, const TestOptions& options) {
   const Interval undisturbed = interval_of(a, b, Statistic::p05, options);
   const double distance = undisturbed.center > 0 ? undisturbed.center - room.below : -undisturbed.center - room.above;
   // A second test of the same runs: the chance of its errors counts twice, that of states is one for both tests.
@@ -172,7 +173,7 @@ void ask_undisturbed_steps(TestResult& result, const std::vector<RunFigure>& a, 
   const double half = undisturbed.half(options.confidence);
   const double low = undisturbed.center - half - room.below, high = undisturbed.center + half + room.above;
   if (outcome_of(low, high, std::log1p(options.threshold)) != (is_lower ? Outcome::lower : Outcome::higher)) return;
-  const double slow_steps = interval_of_tails(a, b, options).center;  // more in B
+  const double slow_steps = mean_center - undisturbed.center;  // more in B
   if ((is_lower ? slow_steps : -slow_steps) > kAsManySlowSteps) return;
   result.outcome = is_lower ? Outcome::lower : Outcome::higher;
   result.chance = chance;
@@ -210,8 +211,7 @@ void withhold_of_other_steps(TestResult& result, const std::vector<RunFigure>& a
   result.outcome = Outcome::cannot_tell;
   result.notes.push_back(
       fmt::format("runs of {} to {} steps differ in their slow steps alone, which the shorter ones may have missed: "
-                  "give both the same "
-                  "measure.steps",
+                  "give both the same measure.steps",
                   fewest, most));
 }
 
@@ -225,9 +225,8 @@ void note_states(TestResult& result, Interval interval, const Room& room, const 
   if (outcome_of(low, high, std::log1p(options.threshold)) == Outcome::cannot_tell) return;
   const std::size_t runs = std::min(result.runs_a, result.runs_b);
   result.notes.push_back(fmt::format(
-      "{} a side: two states of a machine, up to {:g}% apart, would explain it. If it has one (--states 0), the "
-      "interval "
-      "is {:.4g} to {:.4g}",
+      "{} a side: two states of a machine, up to {:g}% apart, would explain it. If it has one (--states 0), "
+      "the interval is {:.4g} to {:.4g}",
       runs == 1 ? "one run" : fmt::format("{} runs", runs), options.states * 100, std::exp(low), std::exp(high)));
 }
 
@@ -302,7 +301,7 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   }
   if (result.outcome == Outcome::cannot_tell && result.statistic == Statistic::mean && by_samples && a.front().timed &&
       !is_rate)
-    ask_undisturbed_steps(result, a, b, room, options);
+    ask_undisturbed_steps(result, a, b, interval.center, room, options);
   note_states(result, interval, room, options);
   if (result.outcome == Outcome::cannot_tell)
     result.runs_to_settle = runs_to_settle(*result.scatter, options, options.confidence);
