@@ -30,6 +30,9 @@ class Given {
   Tensor ids(std::int64_t count, std::int64_t high) {
     return tensors_.emplace_back(DType::i64, Shape{count}, random_ids(count, ++salt_, 0, high));
   }
+  Tensor whole(const Shape& shape, const Values& values) {
+    return tensors_.emplace_back(DType::i32, shape, values);
+  }
   Tensor one(double value, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, Shape{1}, Values{value}); }
   Tensor room(const Shape& shape, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, shape); }
   op::EightBitRows eight_bits() { return {.numbers = room({6, 8}, DType::f8_e4m3), .inverse_scale = room({6})}; }
@@ -319,6 +322,84 @@ inline op::UpdateLossScale sample(Given& g, Kind<op::UpdateLossScale>) {
           .good_steps = g.one(1, DType::i64),
           .skipped_steps = g.one(0, DType::i64),
           .options = {}};
+}
+
+// ---- mixtures of experts: 4 tokens, 3 experts, 2 for each; expert 1 has 3 rows, expert 2 has 1
+inline op::RouteForward sample(Given& g, Kind<op::RouteForward>) {
+  return {.logits = g.numbers({4, 3}),
+          .bias = g.numbers({3}),
+          .scores = g.room({4, 3}),
+          .lse = g.room({4}),
+          .experts = g.room({4, 2}, DType::i32),
+          .weights = g.room({4, 2})};
+}
+inline op::RouteBackward sample(Given& g, Kind<op::RouteBackward>) {
+  return {.scores = g.positive({4, 3}),
+          .lse = g.numbers({4}),
+          .experts = g.whole({4, 2}, {0, 1, 1, 2, 2, 0, 0, 1}),
+          .counts = g.whole({3}, {3, 3, 2}),
+          .dweights = g.numbers({4, 2}),
+          .dlogits = g.room({4, 3}),
+          .balance = 0.25F,
+          .z = 0.125F};
+}
+inline op::RoutingLosses sample(Given& g, Kind<op::RoutingLosses>) {
+  return {.scores = g.positive({4, 3}),
+          .lse = g.numbers({4}),
+          .counts = g.whole({3}, {3, 3, 2}),
+          .losses = g.room({2})};
+}
+inline op::GroupRows sample(Given& g, Kind<op::GroupRows>) {
+  return {.experts = g.whole({4, 2}, {0, 1, 1, 2, 2, 0, 0, 1}),
+          .counts = g.room({3}, DType::i32),
+          .offsets = g.room({4}, DType::i32),
+          .places = g.room({4, 2}, DType::i32),
+          .sources = g.room({8}, DType::i32)};
+}
+inline op::GatherRows sample(Given& g, Kind<op::GatherRows>) {
+  return {.x = g.numbers({4, 8}),
+          .sources = g.whole({6}, {0, 3, 2, 7, 4, -1}),
+          .rows = g.room({6, 8}),
+          .copies = 2};
+}
+inline op::CombineRows sample(Given& g, Kind<op::CombineRows>) {
+  return {.rows = g.numbers({6, 8}),
+          .places = g.whole({3, 2}, {4, 1, 0, -1, 2, 3}),
+          .residual = g.numbers({3, 8}),
+          .y = g.room({3, 8})};
+}
+inline op::GroupedMatmul sample(Given& g, Kind<op::GroupedMatmul>) {
+  return {.a = g.numbers({6, 8}),
+          .b = g.numbers({3, 16, 8}),
+          .offsets = g.whole({4}, {0, 0, 2, 6}),
+          .c = g.room({6, 16}),
+          .transpose_b = true,
+          .bias = g.numbers({3, 16})};
+}
+inline op::GroupedWeightGradient sample(Given& g, Kind<op::GroupedWeightGradient>) {
+  return {.dy = g.numbers({6, 16}),
+          .x = g.numbers({6, 8}),
+          .offsets = g.whole({4}, {0, 0, 2, 6}),
+          .dw = g.room({3, 16, 8}),
+          .dbias = g.room({3, 16})};
+}
+inline op::WeightedGatedForward sample(Given& g, Kind<op::WeightedGatedForward>) {
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .weights = g.numbers({3, 2}),
+          .sources = g.whole({6}, {5, 1, 0, 2, 4, -1}),
+          .h = g.room(sample_shape)};
+}
+inline op::WeightedGatedBackward sample(Given& g, Kind<op::WeightedGatedBackward>) {
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .dh = g.numbers(sample_shape),
+          .weights = g.numbers({3, 2}),
+          .sources = g.whole({6}, {5, 1, 0, 2, 4, -1}),
+          .dgate = g.room(sample_shape),
+          .dup = g.room(sample_shape),
+          .dweights = g.room({3, 2}),
+          .h = g.room(sample_shape)};
 }
 
 // ---- the account of steps

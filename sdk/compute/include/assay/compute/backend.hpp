@@ -34,7 +34,7 @@
 namespace assay::compute {
 
 // The revision rises with every change of a declaration below, of an operation's struct, and of the list of operations.
-inline constexpr const char* interface_id = "assay.compute/1 revision 11; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.compute/1 revision 12; " ASSAY_CXX_ABI;
 
 enum class Mode : std::int32_t { execute, prepare };
 

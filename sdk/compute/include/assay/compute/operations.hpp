@@ -15,6 +15,7 @@
 #include <assay/compute/operations/data.hpp>
 #include <assay/compute/operations/elementwise.hpp>
 #include <assay/compute/operations/embedding.hpp>
+#include <assay/compute/operations/experts.hpp>
 #include <assay/compute/operations/formats.hpp>
 #include <assay/compute/operations/losses.hpp>
 #include <assay/compute/operations/norms.hpp>
@@ -38,6 +39,8 @@
   X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward)            \
   X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)                                                  \
   X(SoftmaxForward) X(SoftmaxBackward) X(AttentionForward) X(AttentionBackward)                                 \
+  X(RouteForward) X(RouteBackward) X(RoutingLosses) X(GroupRows) X(GatherRows) X(CombineRows)                   \
+  X(GroupedMatmul) X(GroupedWeightGradient) X(WeightedGatedForward) X(WeightedGatedBackward)                    \
   X(CrossEntropyForward) X(CrossEntropyBackward) X(CrossEntropyInPlace)                                         \
   X(Sum) X(SumOfSquares) X(MaxAbs) X(CountNonfinite) X(OrderedSum) X(OrderedDot)                                \
   X(Advance) X(AdamW) X(Sgd) X(UpdateLossScale)                                                                 \
