@@ -111,6 +111,8 @@ CudaBackend::CudaBackend(int ordinal, cudaStream_t stream)
   check(cudaSetDevice(ordinal), "make the device current");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
         "count the multiprocessors");
+  check(cudaDeviceGetAttribute(&compute_capability_, cudaDevAttrComputeCapabilityMajor, ordinal),
+        "ask for the compute capability");
   side_stream_ = make_stream(priority_of_side_work);  // it gets what the main lane leaves free
   forked_ = make_event(cudaEventDisableTiming);
   joined_ = make_event(cudaEventDisableTiming);
@@ -168,6 +170,7 @@ std::vector<PrimitiveInfo> CudaBackend::primitives() const {
   finish_preparing();
   std::vector<PrimitiveInfo> all = matmuls_->primitives();
   for (PrimitiveInfo& p : attentions_->primitives()) all.push_back(std::move(p));
+  for (const auto& [product, kernel] : grouped_products_) all.push_back({product, kernel});
   return all;
 }
 

@@ -1,9 +1,75 @@
-// Products of groups of rows.
+// Products of groups of rows: on Hopper's matrix units where they serve the types and shapes, else by plain arithmetic.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "common/kernel_arguments.hpp"
 #include "cuda_backend.hpp"
+#include "kernels/grouped_products.hpp"
 
 namespace assay::cuda {
+namespace {
 
-void CudaBackend::execute(const op::GroupedMatmul& op) { reject(op.name, "not served yet"); }
-void CudaBackend::execute(const op::GroupedWeightGradient& op) { reject(op.name, "not served yet"); }
+void require_served(const char* operation, const Tensor& offsets, std::int64_t rows) {
+  if (offsets.elements() - 1 > most_groups)
+    reject(operation, fmt::format("{} groups given; expected at most {}", offsets.elements() - 1, most_groups));
+  if (rows > std::numeric_limits<std::int32_t>::max() - 128 * most_groups)
+    refuse_count(operation, rows, "rows; expected fewer than 2^31 - 131072");
+}
+
+}  // namespace
+
+void CudaBackend::run_grouped(const char* operation, const GroupedProduct& product) {
+  const bool by_matrix_units = serves_by_matrix_units(product, compute_capability_);
+  if (preparing()) {
+    constexpr const char* forms[] = {"rows_by_transposed", "rows", "weights"};
+    grouped_products_.insert(
+        {fmt::format("{} {} {} {} groups, {} rows, {} x {}", operation, forms[static_cast<int>(product.form)],
+                     name_of(product.type), product.groups, product.rows, product.columns, product.inner),
+         by_matrix_units ? "wgmma 128x256x64" : "plain 64x64x16"});
+    return;
+  }
+  if (by_matrix_units)
+    launch_grouped_by_matrix_units(stream(), product, multiprocessors_ - left_multiprocessors_);
+  else
+    launch_grouped_plain(stream(), product);
+}
+
+void CudaBackend::execute(const op::GroupedMatmul& op) {
+  require_served(op.name, op.offsets, op.a.dim(0));
+  run_grouped(op.name, {.form = op.transpose_b ? GroupedForm::rows_by_transposed : GroupedForm::rows,
+                        .type = op.a.dtype,
+                        .result = op.c.dtype,
+                        .a = op.a.data,
+                        .b = op.b.data,
+                        .c = op.c.data,
+                        .bias = op.bias.data,
+                        .offsets = data_of<std::int32_t>(op.offsets),
+                        .groups = op.b.dim(0),
+                        .rows = op.a.dim(0),
+                        .columns = op.c.dim(1),
+                        .inner = op.a.dim(1)});
+}
+
+void CudaBackend::execute(const op::GroupedWeightGradient& op) {
+  require_served(op.name, op.offsets, op.dy.dim(0));
+  const auto* const offsets = data_of<std::int32_t>(op.offsets);
+  run_grouped(op.name, {.form = GroupedForm::weights,
+                        .type = op.dy.dtype,
+                        .result = op.dw.dtype,
+                        .a = op.dy.data,
+                        .b = op.x.data,
+                        .c = op.dw.data,
+                        .bias = nullptr,
+                        .offsets = offsets,
+                        .groups = op.dw.dim(0),
+                        .rows = op.dy.dim(0),
+                        .columns = op.dw.dim(2),
+                        .inner = op.dw.dim(1),
+                        .accumulate = op.accumulate});
+  if (op.dbias && !preparing())
+    launch_grouped_bias_gradient(stream(), op.dy.dtype, op.dbias.dtype, op.dy.data, offsets, op.dbias.data,
+                                 op.dw.dim(0), op.dw.dim(1), op.accumulate);
+}
 
 }  // namespace assay::cuda

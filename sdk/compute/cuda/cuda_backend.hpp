@@ -7,6 +7,7 @@
 
 #include <array>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "attention_plans.hpp"
@@ -27,6 +28,7 @@ inline void require_countable(const char* operation, const Tensor& x) {
     reject(operation, std::to_string(x.dim(-1)) + " columns given; expected fewer than 2^31");
 }
 
+struct GroupedProduct;
 class CudaInspector;
 class MatmulPlans;  // cuBLASLt descriptors and algorithms by shape, see matmul_plans.hpp
 
@@ -90,8 +92,11 @@ class CudaBackend final : public compute::Backend {
   void run_cudnn(const char* operation, const AttentionKey& key, const AttentionPointers& pointers,
                  const Dropout& dropout);
 
+  // backend_grouped.cpp
+  void run_grouped(const char* operation, const GroupedProduct& product);
+
   int ordinal_;
-  int multiprocessors_ = 0, left_multiprocessors_ = 0;
+  int multiprocessors_ = 0, left_multiprocessors_ = 0, compute_capability_ = 0;  // of 9.0: 9
   Mode mode_ = Mode::execute;
   ProductMath math_ = ProductMath::exact;
   Stream side_stream_;
@@ -102,6 +107,7 @@ class CudaBackend final : public compute::Backend {
   SharedAlgorithms shared_;      // of products and attention, which therefore have one leader
   std::unique_ptr<MatmulPlans> matmuls_;
   std::unique_ptr<AttentionPlans> attentions_;
+  std::map<std::string, std::string> grouped_products_;  // prepared, and the kernel of each
   std::unique_ptr<CudaInspector> inspector_;  // made when a verification asks for it
   mutable PostponedCalls postponed_;          // see finish_preparing()
 };
