@@ -66,6 +66,29 @@ constexpr std::size_t embedding_marks(std::int64_t ids, std::int64_t table_rows)
   return static_cast<std::size_t>((table_rows - 1) / embedding_owned_rows + 1);
 }
 
+// Mixtures of experts. A lane has the scores of every 32nd expert in registers, 32 of them at most.
+inline constexpr std::int32_t most_experts = 1024;
+inline constexpr std::int64_t most_routing_loss_blocks = 264, routing_loss_tokens = 8;  // a warp has a token
+constexpr std::int64_t routing_loss_blocks(std::int64_t tokens) {
+  return std::clamp<std::int64_t>((tokens + routing_loss_tokens - 1) / routing_loss_tokens, 1,
+                                  most_routing_loss_blocks);
+}
+constexpr std::size_t routing_loss_partials(std::int64_t tokens) {  // doubles
+  return static_cast<std::size_t>(2 * routing_loss_blocks(tokens));
+}
+
+// Choices are sorted by blocks, each with a run of as many tiles of them; a count for each block and expert.
+inline constexpr std::int64_t group_tile_choices = 512, most_group_blocks = 512;
+constexpr std::int64_t group_tiles_each(std::int64_t choices) {  // of a block
+  return std::max<std::int64_t>((choices - 1) / (group_tile_choices * most_group_blocks) + 1, 1);
+}
+constexpr std::int64_t group_blocks(std::int64_t choices) {
+  return std::max<std::int64_t>((choices - 1) / (group_tile_choices * group_tiles_each(choices)) + 1, 1);
+}
+constexpr std::size_t group_block_counts(std::int64_t choices, std::int64_t experts) {  // 32 bits each
+  return static_cast<std::size_t>(group_blocks(choices) * experts);
+}
+
 inline constexpr int most_reduction_blocks = 528;
 inline constexpr std::size_t reduction_scratch_bytes = most_reduction_blocks * sizeof(double);
 

@@ -3,6 +3,7 @@
 #include "common/checks.hpp"
 #include "common/kernel_arguments.hpp"
 #include "cuda/attention_operands.hpp"
+#include "cuda/expert_limits.hpp"
 #include "cuda/matmul_key.hpp"
 #include "cuda/scratch_sizes.hpp"
 #include "planned/planned_backend.hpp"
@@ -25,6 +26,14 @@ struct Served {
   template <class Op>
   static void require_attention(const Op& op) {
     if (const std::string why = cuda::refusal_of(op); !why.empty()) reject(Op::name, why);
+  }
+  void operator()(const op::RouteForward& op) const { require_experts(op); }
+  void operator()(const op::RouteBackward& op) const { require_experts(op); }
+  void operator()(const op::RoutingLosses& op) const { require_experts(op); }
+  void operator()(const op::GroupRows& op) const { require_experts(op); }
+  template <class Op>
+  static void require_experts(const Op& op) {
+    if (const std::string why = cuda::refusal_of_experts(op); !why.empty()) reject(Op::name, why);
   }
 #endif
   template <class Op>
@@ -61,6 +70,12 @@ struct Scratch {
   }
   void operator()(const op::EmbeddingBackward& op) {
     bytes = cuda::embedding_marks(op.ids.elements(), op.dtable.dim(0)) * sizeof(std::uint32_t);
+  }
+  void operator()(const op::RoutingLosses& op) {
+    bytes = cuda::routing_loss_partials(op.scores.dim(0)) * sizeof(double);
+  }
+  void operator()(const op::GroupRows& op) {
+    bytes = cuda::group_block_counts(op.experts.elements(), op.counts.dim(0)) * sizeof(std::int32_t);
   }
   void operator()(const op::QuantizeColumns& op) { floats(cuda::column_partial_floats(op.x.dim(0), op.x.dim(1))); }
   void operator()(const op::TransposeEightBits& op) {

@@ -1,0 +1,34 @@
+// What the kernels of mixtures of experts do not serve, in words; empty where they do. Plain C++: the device that
+// stands in for a GPU (compute/planned) refuses the same.
+#pragma once
+#include <assay/compute/operations.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "cuda/scratch_sizes.hpp"
+
+namespace assay::cuda {
+
+inline std::string refusal_of_experts(std::int64_t experts, std::int64_t choices) {
+  if (experts > most_experts)
+    return std::to_string(experts) + " experts given; expected at most " + std::to_string(most_experts);
+  if (choices > std::numeric_limits<std::int32_t>::max())
+    return std::to_string(choices) + " choices given; expected fewer than 2^31";
+  return {};
+}
+inline std::string refusal_of_experts(const compute::op::RouteForward& op) {
+  return refusal_of_experts(op.scores.dim(1), op.experts.elements());
+}
+inline std::string refusal_of_experts(const compute::op::RouteBackward& op) {
+  return refusal_of_experts(op.scores.dim(1), op.experts.elements());
+}
+inline std::string refusal_of_experts(const compute::op::RoutingLosses& op) {
+  return refusal_of_experts(op.scores.dim(1), 0);
+}
+inline std::string refusal_of_experts(const compute::op::GroupRows& op) {
+  return refusal_of_experts(op.counts.dim(0), op.experts.elements());
+}
+
+}  // namespace assay::cuda
