@@ -30,9 +30,7 @@ class Given {
   Tensor ids(std::int64_t count, std::int64_t high) {
     return tensors_.emplace_back(DType::i64, Shape{count}, random_ids(count, ++salt_, 0, high));
   }
-  Tensor whole(const Shape& shape, const Values& values) {
-    return tensors_.emplace_back(DType::i32, shape, values);
-  }
+  Tensor whole(const Shape& shape, const Values& values) { return tensors_.emplace_back(DType::i32, shape, values); }
   Tensor one(double value, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, Shape{1}, Values{value}); }
   Tensor room(const Shape& shape, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, shape); }
   op::EightBitRows eight_bits() { return {.numbers = room({6, 8}, DType::f8_e4m3), .inverse_scale = room({6})}; }
@@ -344,10 +342,8 @@ inline op::RouteBackward sample(Given& g, Kind<op::RouteBackward>) {
           .z = 0.125F};
 }
 inline op::RoutingLosses sample(Given& g, Kind<op::RoutingLosses>) {
-  return {.scores = g.positive({4, 3}),
-          .lse = g.numbers({4}),
-          .counts = g.whole({3}, {3, 3, 2}),
-          .losses = g.room({2})};
+  return {
+      .scores = g.positive({4, 3}), .lse = g.numbers({4}), .counts = g.whole({3}, {3, 3, 2}), .losses = g.room({2})};
 }
 inline op::GroupRows sample(Given& g, Kind<op::GroupRows>) {
   return {.experts = g.whole({4, 2}, {0, 1, 1, 2, 2, 0, 0, 1}),
@@ -357,10 +353,7 @@ inline op::GroupRows sample(Given& g, Kind<op::GroupRows>) {
           .sources = g.room({8}, DType::i32)};
 }
 inline op::GatherRows sample(Given& g, Kind<op::GatherRows>) {
-  return {.x = g.numbers({4, 8}),
-          .sources = g.whole({6}, {0, 3, 2, 7, 4, -1}),
-          .rows = g.room({6, 8}),
-          .copies = 2};
+  return {.x = g.numbers({4, 8}), .sources = g.whole({6}, {0, 3, 2, 7, 4, -1}), .rows = g.room({6, 8}), .copies = 2};
 }
 inline op::CombineRows sample(Given& g, Kind<op::CombineRows>) {
   return {.rows = g.numbers({6, 8}),

@@ -4,6 +4,8 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
+#include <algorithm>
+
 #include "common/kernel_arguments.hpp"
 #include "common/operation_checks.hpp"
 #include "kernels/dropout.hpp"
@@ -64,6 +66,9 @@ class CpuBackend final : public compute::Backend {
   // Scratch for the operations that need it: asks for `bytes` while preparing, hands them out while executing. One
   // region serves all operations, since none outlives its call.
   void* scratch(std::size_t bytes);
+  // Scratch for an operation that is made of others, which have theirs behind it: calls part(address).
+  template <class F>
+  void with_scratch(std::size_t bytes, F&& part);
 
   // A product of bf16 where oneDNN has none for this processor: by fp32 copies of its operands.
   void matmul_widened(const op::Matmul& op);
@@ -78,5 +83,25 @@ class CpuBackend final : public compute::Backend {
   std::size_t workspace_size_ = 0;
   std::unique_ptr<MatmulCache> matmuls_;
 };
+
+template <class F>
+void CpuBackend::with_scratch(std::size_t bytes, F&& part) {
+  struct Behind {
+    CpuBackend& backend;
+    const std::size_t own, needed = backend.workspace_needed_, size = backend.workspace_size_;
+    void* const workspace = backend.workspace_;
+    ~Behind() {
+      backend.workspace_size_ = size, backend.workspace_ = workspace;
+      if (backend.preparing()) backend.workspace_needed_ = std::max(needed, own + backend.workspace_needed_);
+    }
+  };
+  char* const memory = static_cast<char*>(scratch(bytes));
+  const Behind behind{*this, bytes};
+  if (preparing())
+    workspace_needed_ = 0;
+  else
+    workspace_ = memory + bytes, workspace_size_ -= bytes;
+  part(memory);
+}
 
 }  // namespace assay::cpu
