@@ -18,17 +18,30 @@ std::vector<train::ElementRange> pieces_of(Strategy strategy, const train::Param
 
 GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
                                  std::size_t last_bucket_bytes)
+    : GradientAverage(strategy, set, pieces_of(strategy, set, bucket_bytes, last_bucket_bytes),
+                      comm::Reduction::average) {}
+
+GradientAverage::GradientAverage(const train::ParameterSet& set, const std::vector<train::ElementRange>& own,
+                                 std::size_t bucket_bytes)
+    : GradientAverage(Strategy::overlap_bucketed, set, plan_shared_buckets(set, own, bucket_options(bucket_bytes)),
+                      comm::Reduction::sum) {}
+
+// A stretch begins where the one before it ends, and has with it what lies between its pieces and the next one's.
+GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& set,
+                                 std::vector<train::ElementRange> pieces, comm::Reduction reduction)
     : strategy_(strategy),
+      reduction_(reduction),
       set_(set),
-      pieces_(set, pieces_of(strategy, set, bucket_bytes, last_bucket_bytes),
-              [this](std::size_t piece) { start(piece); }),
-      tickets_(pieces().size()) {
+      pieces_(set, std::move(pieces), [this](std::size_t piece) { start(piece); }),
+      tickets_(this->pieces().size()) {
   if (strategy != Strategy::overlap_bucketed) return;
-  for (std::size_t begin = 0; begin < pieces().size();) {
-    const std::int64_t middle = (pieces()[begin].begin + set.arena_elements()) / 2;
+  const std::vector<train::ElementRange>& all = this->pieces();
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::int64_t middle = (all[begin].begin + set.arena_elements()) / 2;
     std::size_t end = begin + 1;
-    while (end + 1 < pieces().size() && pieces()[end].end <= middle) ++end;
-    stretches_.push_back({pieces()[begin].begin, pieces()[end - 1].end});
+    while (end + 1 < all.size() && all[end].end <= middle) ++end;
+    stretches_.push_back(
+        {begin == 0 ? 0 : all[begin].begin, end == all.size() ? set.arena_elements() : all[end].begin});
     last_of_stretch_.push_back(end - 1);
     begin = end;
   }
@@ -42,7 +55,7 @@ std::vector<std::size_t> GradientAverage::sizes_bytes() const {
 
 void GradientAverage::start(std::size_t piece) {
   const compute::Tensor gradients = set_.gradients(pieces_.buckets()[piece]);
-  tickets_[piece] = communicator_->all_reduce(gradients, gradients, comm::Reduction::average);
+  tickets_[piece] = communicator_->all_reduce(gradients, gradients, reduction_);
 }
 
 void GradientAverage::finish() {

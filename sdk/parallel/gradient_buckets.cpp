@@ -19,17 +19,26 @@ std::size_t wanted_bytes(const BucketOptions& options, std::size_t total, std::s
   return std::clamp((total - before) / 2, least, options.bytes);
 }
 
-std::vector<train::ElementRange> by_group(const train::ParameterSet& set, const BucketOptions& options) {
-  const std::size_t total = bytes_of(set, set.arena_elements());
+std::vector<train::ElementRange> by_group(const train::ParameterSet& set, const std::vector<train::ElementRange>& own,
+                                          const BucketOptions& options) {
+  std::size_t total = bytes_of(set, set.arena_elements()), before = 0;
+  for (const train::ElementRange& range : own) total -= bytes_of(set, range.elements());
   const std::vector<train::ParameterSet::Id>& groups = set.group_begins();
   std::vector<train::ElementRange> buckets;
   std::int64_t begin = 0;
+  auto next_own = own.begin();
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const bool last = g + 1 == groups.size();
     const std::int64_t end = set.elements_before(last ? set.all().size() : groups[g + 1]);
-    const std::size_t wanted = wanted_bytes(options, total, bytes_of(set, begin));
-    if (!last && bytes_of(set, end - begin) < wanted) continue;
+    if (next_own != own.end() && end > next_own->begin) {
+      begin = end;
+      if (end == next_own->end) ++next_own;
+      continue;
+    }
+    const bool ends_run = last || (next_own != own.end() && end == next_own->begin);
+    if (!ends_run && bytes_of(set, end - begin) < wanted_bytes(options, total, before)) continue;
     buckets.push_back({begin, end});
+    before += bytes_of(set, end - begin);
     begin = end;
   }
   return buckets;
@@ -62,7 +71,13 @@ BucketOptions bucket_options(std::size_t bytes, std::size_t last_bytes, std::int
 }
 
 std::vector<train::ElementRange> plan_buckets(const train::ParameterSet& set, const BucketOptions& options) {
-  return options.multiple == 0 ? by_group(set, options) : by_multiple(set, options);
+  return options.multiple == 0 ? by_group(set, {}, options) : by_multiple(set, options);
+}
+
+std::vector<train::ElementRange> plan_shared_buckets(const train::ParameterSet& set,
+                                                     const std::vector<train::ElementRange>& own,
+                                                     const BucketOptions& options) {
+  return by_group(set, own, options);
 }
 
 std::vector<train::ElementRange> parameter_ranges(const train::ParameterSet& set) {

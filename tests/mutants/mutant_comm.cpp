@@ -68,6 +68,8 @@ bool has_number(const Tensor& t) {
   return found;
 }
 
+using Counts = std::vector<std::int64_t>;
+
 class MutantCommunicator final : public Communicator {
  public:
   explicit MutantCommunicator(std::unique_ptr<Communicator> real) : real_(std::move(real)) {}
@@ -114,6 +116,13 @@ class MutantCommunicator final : public Communicator {
   }
   Ticket all_to_all(const Tensor& send, const Tensor& receive) override {
     return start([=, this] { run_all_to_all(send, receive); });
+  }
+  Ticket all_to_all_v(const Tensor& send, std::span<const std::int64_t> send_rows, const Tensor& receive,
+                      std::span<const std::int64_t> receive_rows) override {
+    return start([=, this, sent = Counts(send_rows.begin(), send_rows.end()),
+                  received = Counts(receive_rows.begin(), receive_rows.end())] {
+      done(real_->all_to_all_v(send, sent, receive, received));
+    });
   }
   Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override {
     return start([=, this] { run_send_receive(send, to, receive, from); });

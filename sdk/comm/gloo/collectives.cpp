@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <assay/comm/message.hpp>
 #include <cstring>
+#include <numeric>
 #include <optional>
+#include <string>
 
 #include "reduction.hpp"
 
@@ -24,6 +26,12 @@ static_assert(opening_bytes <= window * segment_bytes);
 enum Slot : int { stage_slot, small_slot, caller_slot, ready_slot, consumed_slot, opening_slot };
 
 std::size_t count_of(std::size_t bytes, std::size_t each) { return (bytes + each - 1) / each; }
+
+std::vector<std::size_t> begins_of(const std::vector<std::size_t>& bytes) {
+  std::vector<std::size_t> begins(bytes.size());
+  std::exclusive_scan(bytes.begin(), bytes.end(), begins.begin(), std::size_t{0});
+  return begins;
+}
 
 std::unique_ptr<std::byte[]> untouched(std::size_t bytes) { return std::make_unique_for_overwrite<std::byte[]>(bytes); }
 
@@ -130,7 +138,8 @@ void Collectives::reduce_scatter(const void* send, void* receive, std::size_t n,
 void Collectives::all_gather(const void* send, void* receive, std::size_t bytes) {
   closing_on_error([&] {
     char* const own = static_cast<char*>(receive) + rank() * bytes;
-    trade([&](std::size_t) { return static_cast<const char*>(send); }, static_cast<char*>(receive), bytes, own != send);
+    const auto sent_to = [&](std::size_t) { return Sent{static_cast<const char*>(send), bytes}; };
+    trade(sent_to, static_cast<char*>(receive), equal_parts(bytes), own != send, [](const Peer&) {});
   });
 }
 void Collectives::broadcast(void* x, std::size_t bytes, std::int32_t root) {
@@ -138,8 +147,39 @@ void Collectives::broadcast(void* x, std::size_t bytes, std::int32_t root) {
 }
 void Collectives::all_to_all(const void* send, void* receive, std::size_t bytes) {
   closing_on_error([&] {
-    const auto part_for = [&](std::size_t r) { return static_cast<const char*>(send) + r * bytes; };
-    trade(part_for, static_cast<char*>(receive), bytes, true);
+    const auto sent_to = [&](std::size_t r) { return Sent{static_cast<const char*>(send) + r * bytes, bytes}; };
+    trade(sent_to, static_cast<char*>(receive), equal_parts(bytes), true, [](const Peer&) {});
+  });
+}
+void Collectives::all_to_all_v(const void* send, const std::vector<std::size_t>& send_bytes, void* receive,
+                               const std::vector<std::size_t>& receive_bytes) {
+  const std::vector<std::size_t> send_begins = begins_of(send_bytes), receive_begins = begins_of(receive_bytes);
+  const std::vector<std::uint64_t> expected(receive_bytes.begin(), receive_bytes.end());
+  const std::size_t turn = small_turn_;
+  closing_on_error([&] {
+    for (const auto& peer : peers_) {
+      peer->result.emplace(peer->sending(small_slot, &expected[peer->index], sizeof expected[0]));
+      peer->result->send(0, sizeof expected[0], turn % 2 * small_message_bytes);
+    }
+    ++small_turn_;
+    const auto agreed = [&](Peer& peer) {
+      peer.small.wait();
+      std::uint64_t wanted = 0;
+      std::memcpy(&wanted, peer.small_memory.get() + turn % 2 * small_message_bytes, sizeof wanted);
+      if (wanted != send_bytes[peer.index])
+        throw Error(ASSAY_COMM_ERROR, "rank " + std::to_string(peer.index) + " expects " + std::to_string(wanted) +
+                                          " bytes of rank " + std::to_string(rank()) + ", which sends " +
+                                          std::to_string(send_bytes[peer.index]));
+    };
+    trade(
+        [&](std::size_t r) {
+          return Sent{static_cast<const char*>(send) + send_begins[r], send_bytes[r]};
+        },
+        static_cast<char*>(receive),
+        [&](std::size_t r) {
+          return Part{receive_begins[r], receive_bytes[r]};
+        },
+        true, agreed);
   });
 }
 void Collectives::send_receive(const void* send, std::size_t send_bytes, std::int32_t to, void* receive,
@@ -267,16 +307,23 @@ void Collectives::await_pieces(Peer& from, std::size_t bytes) {
   for (std::size_t k = 0; k < count_of(bytes, piece_bytes); ++k) from.incoming->wait();
 }
 
-template <class PartFor>
-void Collectives::trade(PartFor&& part_for, char* receive, std::size_t bytes, bool copies_own) {
-  for (const auto& peer : peers_) peer->expect(receive + peer->index * bytes, bytes);
-  if (copies_own && bytes > 0) std::memcpy(receive + rank() * bytes, part_for(rank()), bytes);
+template <class SentTo, class ReceivedFrom, class Agreed>
+void Collectives::trade(SentTo&& sent_to, char* receive, ReceivedFrom&& received_from, bool copies_own,
+                        Agreed&& agreed) {
   for (const auto& peer : peers_) {
-    peer->share.emplace(peer->sending(caller_slot, part_for(peer->index), bytes));
-    peer->ready.wait();
-    send_in_pieces(*peer->share, 0, bytes);
+    const Part part = received_from(peer->index);
+    peer->expect(receive + part.begin, part.bytes);
   }
-  for (const auto& peer : peers_) await_pieces(*peer, bytes);
+  if (const Part own = received_from(rank()); copies_own && own.bytes > 0)
+    std::memcpy(receive + own.begin, sent_to(rank()).data, own.bytes);
+  for (const auto& peer : peers_) {
+    const Sent part = sent_to(peer->index);
+    peer->share.emplace(peer->sending(caller_slot, part.data, part.bytes));
+    peer->ready.wait();
+    agreed(*peer);
+    send_in_pieces(*peer->share, 0, part.bytes);
+  }
+  for (const auto& peer : peers_) await_pieces(*peer, received_from(peer->index).bytes);
 }
 
 // Each of the others gets a part of its own from the root and passes it on, so that the root sends everything once.

@@ -49,6 +49,10 @@ class Collectives {
   void all_gather(const void* send, void* receive, std::size_t bytes);
   void broadcast(void* x, std::size_t bytes, std::int32_t root);
   void all_to_all(const void* send, void* receive, std::size_t bytes);  // of each rank's part
+  // Counts are bytes by rank. Every rank tells every other one how much it expects, and COMM_ERROR says who has other
+  // counts.
+  void all_to_all_v(const void* send, const std::vector<std::size_t>& send_bytes, void* receive,
+                    const std::vector<std::size_t>& receive_bytes);
   // The ranks may be this one, which is a copy.
   void send_receive(const void* send, std::size_t send_bytes, std::int32_t to, void* receive, std::size_t receive_bytes,
                     std::int32_t from);
@@ -59,6 +63,10 @@ class Collectives {
   struct Part {
     std::size_t begin = 0, bytes = 0;
   };
+  struct Sent {
+    const char* data = nullptr;
+    std::size_t bytes = 0;
+  };
 
   template <class F>
   void closing_on_error(F&& run);
@@ -68,9 +76,13 @@ class Collectives {
   void reduce_small(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
   void reduce_large(const char* send, char* receive, std::size_t n, compute::DType, Reduction);
   void scatter_reduced(const char* send, char* receive, std::size_t n, compute::DType, Reduction);
-  // Every rank has a part of `bytes` for each other one, and gets one of each into its place in `receive`.
-  template <class PartFor>
-  void trade(PartFor&& part_for, char* receive, std::size_t bytes, bool copies_own);
+  // Every rank has a part for each other one, and gets one of each into its place in `receive`; a part in `receive` is
+  // {begin, bytes}. `agreed`, of each peer, returns when what this rank sends to it is what it expects.
+  template <class SentTo, class ReceivedFrom, class Agreed>
+  void trade(SentTo&& sent_to, char* receive, ReceivedFrom&& received_from, bool copies_own, Agreed&& agreed);
+  static auto equal_parts(std::size_t bytes) {
+    return [bytes](std::size_t r) { return Part{r * bytes, bytes}; };
+  }
   void spread(char* x, std::size_t bytes, std::int32_t root);
   void send_small(const void* data, std::size_t bytes);
   // Segment `s` of what `peer` has staged and of my own share, combined into `target`.

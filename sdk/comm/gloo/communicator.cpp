@@ -161,6 +161,28 @@ Ticket GlooCommunicator::all_to_all(const compute::Tensor& send, const compute::
                   send.bytes()});
 }
 
+Ticket GlooCommunicator::all_to_all_v(const compute::Tensor& send, std::span<const std::int64_t> send_rows,
+                                      const compute::Tensor& receive, std::span<const std::int64_t> receive_rows) {
+  const std::string name = text_of("all_to_all_v", send);
+  require(send.dtype == receive.dtype, name, "send and receive must have one dtype");
+  require(send.contiguous() && receive.contiguous(), name, "tensors must be contiguous");
+  require_apart(name, send, receive);
+  require(counts_rows(send, send_rows, size()) && counts_rows(receive, receive_rows, size()), name,
+          "each rank must have a count, and they must add up to the tensor's rows");
+  require(row_bytes(send) == row_bytes(receive), name, "rows of send and receive must have as many bytes");
+  const std::vector<std::size_t> sent = bytes_of_rows(send, send_rows), received = bytes_of_rows(receive, receive_rows);
+  const auto own = static_cast<std::size_t>(rank());
+  require(sent[own] == received[own], name, "what this rank sends to itself it must receive from itself");
+  return enqueue({name,
+                  [=, this] {
+                    if (collectives_)
+                      collectives_->all_to_all_v(send.data, sent, receive.data, received);
+                    else if (send.bytes() > 0)
+                      std::memcpy(receive.data, send.data, send.bytes());
+                  },
+                  std::max(send.bytes(), receive.bytes())});
+}
+
 Ticket GlooCommunicator::send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                                       std::int32_t from) {
   const std::string name =

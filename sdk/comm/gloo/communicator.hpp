@@ -35,6 +35,8 @@ class GlooCommunicator final : public Communicator {
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) override;
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override;
   Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) override;
+  Ticket all_to_all_v(const compute::Tensor& send, std::span<const std::int64_t> send_rows,
+                      const compute::Tensor& receive, std::span<const std::int64_t> receive_rows) override;
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                       std::int32_t from) override;
   Ticket end_series() override;  // its collectives are timed one by one: the caller waits for them anyway

@@ -209,6 +209,22 @@ class CudaLibrary final : public Library {
           return sent != ncclSuccess ? sent
                                      : ncclRecv(static_cast<char*>(c.receive) + begin, c.count, type, peer, n, s);
         });
+      case Operation::all_to_all_v: {
+        // Parts of 0 are left out: both sides know that there are none.
+        std::size_t send_begin = 0, receive_begin = 0;
+        const std::size_t element = compute::size_of(c.dtype);
+        return grouped(static_cast<std::int32_t>(c.send_counts.size()), [&](std::int32_t peer) {
+          const auto r = static_cast<std::size_t>(peer);
+          const char* const from = static_cast<const char*>(c.send) + send_begin * element;
+          char* const to = static_cast<char*>(c.receive) + receive_begin * element;
+          send_begin += c.send_counts[r], receive_begin += c.receive_counts[r];
+          ncclResult_t result = ncclSuccess;
+          if (c.send_counts[r] > 0) result = ncclSend(from, c.send_counts[r], type, peer, n, s);
+          if (result == ncclSuccess && c.receive_counts[r] > 0)
+            result = ncclRecv(to, c.receive_counts[r], type, peer, n, s);
+          return result;
+        });
+      }
       case Operation::send_receive:
         return grouped(1, [&](std::int32_t) {
           const ncclResult_t sent = ncclSend(c.send, c.count, type, c.to, n, s);

@@ -9,6 +9,7 @@ const char* name_of(Operation operation) {
     case Operation::all_gather: return "all_gather";
     case Operation::broadcast: return "broadcast";
     case Operation::all_to_all: return "all_to_all";
+    case Operation::all_to_all_v: return "all_to_all_v";
     case Operation::send_receive: return "send_receive";
   }
   return "?";

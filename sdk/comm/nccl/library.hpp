@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "gpu_sharing.hpp"
@@ -36,11 +37,11 @@ struct Answer {
   std::string text;  // NCCL's words when it failed
 };
 
-enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_receive };
+enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, all_to_all_v, send_receive };
 
 // `count` as NCCL counts: elements of send for all_reduce and all_gather, of receive for reduce_scatter, of both for
-// broadcast, of one rank's part for all_to_all, of send for send_receive. What only moves data is counted in bytes, as
-// u8.
+// broadcast, of one rank's part for all_to_all, of send for send_receive; all_to_all_v has counts of its own. What only
+// moves data is counted in bytes, as u8.
 struct Collective {
   Operation operation = Operation::all_reduce;
   const void* send = nullptr;
@@ -52,6 +53,8 @@ struct Collective {
   std::int32_t size = 1;          // of all_to_all: the ranks
   std::int32_t to = 0, from = 0;  // of send_receive
   std::size_t receive_count = 0;  // of send_receive
+  // Of all_to_all_v, by rank; read while the collective is being enqueued.
+  std::span<const std::size_t> send_counts = {}, receive_counts = {};
 };
 const char* name_of(Operation operation);
 

@@ -190,6 +190,39 @@ Ticket NcclCommunicator::all_to_all(const Tensor& send, const Tensor& receive) {
                           send.bytes());
 }
 
+Ticket NcclCommunicator::all_to_all_v(const Tensor& send, std::span<const std::int64_t> send_rows,
+                                      const Tensor& receive, std::span<const std::int64_t> receive_rows) {
+  constexpr auto operation = Operation::all_to_all_v;
+  require_contiguous(operation, send);
+  require_contiguous(operation, receive);
+  require_apart(operation, send, receive);
+  if (send.dtype != receive.dtype || row_bytes(send) != row_bytes(receive))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("nccl: all_to_all_v: rows of {} bytes of {} in send and of {} of {} in receive; expected "
+                            "rows alike",
+                            row_bytes(send), compute::name_of(send.dtype), row_bytes(receive),
+                            compute::name_of(receive.dtype)));
+  if (!counts_rows(send, send_rows, size_) || !counts_rows(receive, receive_rows, size_))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("nccl: all_to_all_v: counts that are not of the {} rows of send and {} of receive; "
+                            "expected one for each of the {} ranks, which add up to these",
+                            send.dim(0), receive.dim(0), size_));
+  const std::vector<std::size_t> sent = bytes_of_rows(send, send_rows), received = bytes_of_rows(receive, receive_rows);
+  const auto own = static_cast<std::size_t>(rank_);
+  if (sent[own] != received[own])
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("nccl: all_to_all_v: {} rows to rank {} itself and {} from it; expected as many",
+                            send_rows[own], rank_, receive_rows[own]));
+  return session_->launch({.operation = operation,
+                           .send = send.data,
+                           .receive = receive.data,
+                           .dtype = DType::u8,
+                           .size = size_,
+                           .send_counts = sent,
+                           .receive_counts = received},
+                          std::max(send.bytes(), receive.bytes()));
+}
+
 Ticket NcclCommunicator::send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) {
   require_contiguous(Operation::send_receive, send);
   require_contiguous(Operation::send_receive, receive);

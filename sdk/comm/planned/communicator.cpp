@@ -59,6 +59,11 @@ class PlannedCommunicator final : public Communicator {
     const auto ranks = static_cast<std::uint64_t>(size_);
     return told("all_to_all", send.bytes() / ranks * (ranks - 1));
   }
+  Ticket all_to_all_v(const compute::Tensor& send, std::span<const std::int64_t> send_rows, const compute::Tensor&,
+                      std::span<const std::int64_t>) override {
+    const auto own = static_cast<std::size_t>(send_rows[static_cast<std::size_t>(rank_)]);
+    return told("all_to_all_v", send.bytes() - own * row_bytes(send));
+  }
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor&, std::int32_t) override {
     return told("send_receive", to == rank_ ? 0 : send.bytes());
   }

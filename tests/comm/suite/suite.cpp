@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <numeric>
 
 #include "values.hpp"
 
@@ -25,6 +26,8 @@ const char* name_of_reduction(Reduction r) {
   return r == Reduction::sum ? "sum" : r == Reduction::average ? "average" : "max";
 }
 
+std::int64_t total(const std::vector<std::int64_t>& x) { return std::accumulate(x.begin(), x.end(), std::int64_t{0}); }
+
 Tensor vector_at(void* address, DType dtype, std::size_t n) {
   return Tensor(address, dtype, {static_cast<std::int64_t>(n)});
 }
@@ -41,13 +44,14 @@ std::size_t CommunicatorSuite::bytes_needed(std::int32_t ranks, std::size_t larg
 }
 
 std::string CommunicatorSuite::name_of(const Check& c) {
-  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                               "broadcast",  "all_to_all",     "send_receive"};
+  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "all_gather",  "broadcast",
+                                               "all_to_all", "all_to_all_v",   "send_receive"};
   std::string name = std::string(operations[static_cast<int>(c.operation)]) + " of " + std::to_string(c.n) + " " +
                      compute::name_of(c.dtype);
   if (c.operation == Operation::all_reduce || c.operation == Operation::reduce_scatter)
     name += std::string(", ") + name_of_reduction(c.reduction);
   if (c.operation == Operation::broadcast) name += ", root " + std::to_string(c.root);
+  if (c.operation == Operation::all_to_all_v) name += ", counts " + std::to_string(c.turn);
   if (c.operation == Operation::send_receive) name += ", to rank + " + std::to_string(c.distance);
   return name + (c.in_place ? ", in place" : "");
 }
@@ -61,7 +65,8 @@ void CommunicatorSuite::note(bool right, const std::string& what) {
 // What a rank sends. Averages are of multiples of the number of ranks, which no dtype has to round.
 std::vector<char> CommunicatorSuite::input(const Check& c, std::int32_t rank) const {
   const bool has_parts = c.operation == Operation::reduce_scatter || c.operation == Operation::all_to_all;
-  const std::size_t count = has_parts ? c.n * static_cast<std::size_t>(comm_.size()) : c.n;
+  std::size_t count = has_parts ? c.n * static_cast<std::size_t>(comm_.size()) : c.n;
+  if (c.operation == Operation::all_to_all_v) count = static_cast<std::size_t>(total(rows_sent(c, rank)) * width_of(c));
   const int factor = c.reduction == Reduction::average ? comm_.size() : 1;
   std::vector<char> bytes;
   bytes.reserve(count * size_of(c.dtype));
@@ -80,6 +85,17 @@ std::vector<char> CommunicatorSuite::expected(const Check& c) const {
       const std::vector<char> one = input(c, r);
       const auto mine = one.begin() + static_cast<std::ptrdiff_t>(begin);
       bytes.insert(bytes.end(), mine, mine + static_cast<std::ptrdiff_t>(part));
+    }
+    return bytes;
+  }
+  if (c.operation == Operation::all_to_all_v) {
+    const std::size_t row = static_cast<std::size_t>(width_of(c)) * size_of(c.dtype);
+    for (std::int32_t r = 0; r < comm_.size(); ++r) {
+      const std::vector<char> one = input(c, r);
+      const std::vector<std::int64_t> rows = rows_sent(c, r);
+      const auto before = std::accumulate(rows.begin(), rows.begin() + comm_.rank(), std::int64_t{0});
+      const auto begin = one.begin() + before * static_cast<std::ptrdiff_t>(row);
+      bytes.insert(bytes.end(), begin, begin + rows_between(c, r, comm_.rank()) * static_cast<std::ptrdiff_t>(row));
     }
     return bytes;
   }
@@ -106,6 +122,24 @@ std::int32_t CommunicatorSuite::source_of(const Check& c) const {
   return (comm_.rank() - c.distance + comm_.size()) % comm_.size();
 }
 
+std::int64_t CommunicatorSuite::width_of(const Check& c) { return c.n >= 8 ? 7 : 1; }
+// A third of all are none. The last rank sends nothing in turn 0, and receives nothing in turn 1.
+std::int64_t CommunicatorSuite::rows_between(const Check& c, std::int32_t from, std::int32_t to) const {
+  const auto most = static_cast<std::int64_t>(c.n) / width_of(c);
+  const bool silent = c.turn == 0 && from == comm_.size() - 1, deaf = c.turn == 1 && to == comm_.size() - 1;
+  return silent || deaf ? 0 : most * ((2 * from + to + c.turn) % 3) / 2;
+}
+std::vector<std::int64_t> CommunicatorSuite::rows_sent(const Check& c, std::int32_t from) const {
+  std::vector<std::int64_t> rows;
+  for (std::int32_t to = 0; to < comm_.size(); ++to) rows.push_back(rows_between(c, from, to));
+  return rows;
+}
+std::vector<std::int64_t> CommunicatorSuite::rows_received(const Check& c, std::int32_t to) const {
+  std::vector<std::int64_t> rows;
+  for (std::int32_t from = 0; from < comm_.size(); ++from) rows.push_back(rows_between(c, from, to));
+  return rows;
+}
+
 comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive) {
   const std::size_t all = c.n * static_cast<std::size_t>(comm_.size());
   switch (c.operation) {
@@ -117,6 +151,11 @@ comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive)
       return comm_.all_gather(vector_at(send, c.dtype, c.n), vector_at(receive, c.dtype, all));
     case Operation::all_to_all:
       return comm_.all_to_all(vector_at(send, c.dtype, all), vector_at(receive, c.dtype, all));
+    case Operation::all_to_all_v: {
+      const std::vector<std::int64_t> sent = rows_sent(c, comm_.rank()), received = rows_received(c, comm_.rank());
+      return comm_.all_to_all_v(Tensor(send, c.dtype, {total(sent), width_of(c)}), sent,
+                                Tensor(receive, c.dtype, {total(received), width_of(c)}), received);
+    }
     case Operation::send_receive:
       return comm_.send_receive(vector_at(send, c.dtype, c.n), (comm_.rank() + c.distance) % comm_.size(),
                                 vector_at(receive, c.dtype, c.n), source_of(c));
@@ -251,21 +290,22 @@ void CommunicatorSuite::check_many_in_flight() {
 void CommunicatorSuite::check_captured() {
   const std::size_t n = 5003, bytes = n * sizeof(float), room = bytes * static_cast<std::size_t>(comm_.size());
   const auto sum = Reduction::sum;
-  const std::array<Check, 6> checks{{{Operation::all_reduce, DType::f32, sum, n, false},
+  const std::array<Check, 7> checks{{{Operation::all_reduce, DType::f32, sum, n, false},
                                      {Operation::reduce_scatter, DType::f32, Reduction::max, n, false},
                                      {Operation::all_gather, DType::f32, sum, n, false},
                                      {Operation::all_to_all, DType::f32, sum, n, false},
+                                     {Operation::all_to_all_v, DType::f32, sum, n, false, 0, 1, 2},
                                      {Operation::send_receive, DType::f32, sum, n, false, 0, 1},
                                      {Operation::broadcast, DType::f32, sum, n, false, comm_.size() - 1}}};
   const auto enqueue = [&] {
-    std::array<comm::Ticket, 6> tickets{};
+    std::array<comm::Ticket, 7> tickets{};
     for (std::size_t k = 0; k < checks.size(); ++k) {
       tickets[k] = start(checks[k], memory_.send + k * room, memory_.receive + k * room);
       memory_.compute();
     }
     comm_.wait(tickets[2]);
     memory_.compute();
-    comm_.wait(tickets[5]);
+    comm_.wait(tickets[6]);
   };
   comm_.wait(start(checks[0], memory_.send, memory_.receive));
   const std::unique_ptr<compute::Graph> graph = memory_.capture(enqueue);
@@ -343,6 +383,8 @@ void CommunicatorSuite::run() {
       if (n * size_of(dtype) > std::min(largest_bytes_, largest_of_sizes * sizeof(float))) continue;
       for (const bool in_place : {false, true}) check({Operation::all_gather, dtype, Reduction::sum, n, in_place});
       check({Operation::all_to_all, dtype, Reduction::sum, n, false});
+      for (std::int32_t turn = 0; turn < 3; ++turn)
+        check({Operation::all_to_all_v, dtype, Reduction::sum, n, false, 0, 1, turn});
       for (std::int32_t distance = 0; distance < comm_.size(); ++distance)
         check({Operation::send_receive, dtype, Reduction::sum, n, false, 0, distance});
       for (std::int32_t root = 0; root < comm_.size(); ++root)

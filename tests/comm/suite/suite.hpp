@@ -39,7 +39,7 @@ class CommunicatorSuite {
   std::string text() const;
 
  private:
-  enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_receive };
+  enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, all_to_all_v, send_receive };
   struct Check {
     Operation operation;
     compute::DType dtype;
@@ -48,6 +48,7 @@ class CommunicatorSuite {
     bool in_place;
     std::int32_t root = 0;      // of broadcast
     std::int32_t distance = 1;  // of send_receive: to the rank that is so many further on
+    std::int32_t turn = 2;      // of all_to_all_v: which counts
   };
   static std::string name_of(const Check&);
 
@@ -62,6 +63,12 @@ class CommunicatorSuite {
   std::vector<char> input(const Check&, std::int32_t rank) const;
   std::vector<char> expected(const Check&) const;
   std::int32_t source_of(const Check&) const;
+  // Of all_to_all_v: elements of a row, and how many rows go from one rank to another; n elements at most.
+  static std::int64_t width_of(const Check&);
+  std::int64_t rows_between(const Check&, std::int32_t from, std::int32_t to) const;
+  // By the other rank.
+  std::vector<std::int64_t> rows_sent(const Check&, std::int32_t from) const;
+  std::vector<std::int64_t> rows_received(const Check&, std::int32_t to) const;
   bool reduces(compute::DType) const;
   void note(bool right, const std::string& what);
 

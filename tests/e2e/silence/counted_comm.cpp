@@ -74,6 +74,11 @@ class CountedCommunicator final : public assay::comm::Communicator {
     count(send.bytes());
     return real_->all_to_all(send, receive);
   }
+  Ticket all_to_all_v(const Tensor& send, std::span<const std::int64_t> send_rows, const Tensor& receive,
+                      std::span<const std::int64_t> receive_rows) override {
+    count(std::max(send.bytes(), receive.bytes()));
+    return real_->all_to_all_v(send, send_rows, receive, receive_rows);
+  }
   Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override {
     count(send.bytes());
     return real_->send_receive(send, to, receive, from);

@@ -22,6 +22,8 @@ Tensor tensor(std::vector<T>& v, DType dtype) {
   return Tensor(v.data(), dtype, {static_cast<std::int64_t>(v.size())});
 }
 
+using Rows = std::vector<std::int64_t>;
+
 class GlooSuite : public testing::TestWithParam<std::int32_t> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, GlooSuite, testing::Values(1, 2, 3, 4, 5));
 
@@ -119,6 +121,57 @@ TEST(Gloo, EachRankSendsToAnotherAndReceivesFromAThird) {
   });
 }
 
+TEST(Gloo, CountsThatDoNotAgreeAreNamed) {
+  on_ranks(2, [](comm::Communicator& c, const assay_comm&) {
+    std::vector<float> x(9, 1.0F), y(9);
+    // Rank 0 has 4 for rank 1, which expects 3.
+    const std::vector<std::int64_t> mine = c.rank() == 0 ? Rows{1, 4} : Rows{2, 2},
+                                    theirs = Rows{c.rank() == 0 ? 1 : 3, 2};
+    const Tensor send = tensor(x, DType::f32).slice(0, 0, c.rank() == 0 ? 5 : 4);
+    const Tensor receive = tensor(y, DType::f32).slice(0, 0, c.rank() == 0 ? 3 : 5);
+    try {
+      c.wait(c.all_to_all_v(send, mine, receive, theirs));
+      FAIL() << "nothing thrown";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_COMM_ERROR);
+      const std::string text = e.what();
+      if (c.rank() == 0)
+        EXPECT_EQ(text, "gloo: all_to_all_v of 5 fp32: rank 1 expects 12 bytes of rank 0, which sends 16");
+      else
+        EXPECT_NE(text.find("rank 0"), std::string::npos) << text;
+    }
+  });
+}
+
+// Parts are longer than a piece, and the next exchange begins before everybody has ended the last one.
+TEST(Gloo, UnequalPartsOfManyExchanges) {
+  on_ranks(3, [](comm::Communicator& c, const assay_comm&) {
+    for (std::int64_t round = 0; round < 40; ++round) {
+      if (round % 8 == c.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      const auto rows = [&](std::int64_t from, std::int64_t to) {
+        return (from + 2 * to + round) % 4 * (round % 10 == 0 ? 250'000 : 11);
+      };
+      Rows sent, received;
+      for (std::int64_t r = 0; r < 3; ++r) sent.push_back(rows(c.rank(), r)), received.push_back(rows(r, c.rank()));
+      const auto total = [](const Rows& x) { return std::accumulate(x.begin(), x.end(), std::int64_t{0}); };
+      const auto value = [&](std::int64_t from, std::int64_t to, std::int64_t i) {
+        return static_cast<float>(i % 9973 + 7 * from + 3 * to + round);
+      };
+      std::vector<float> x, y(static_cast<std::size_t>(total(received)) + 1, -1.0F);
+      for (std::int64_t r = 0; r < 3; ++r)
+        for (std::int64_t i = 0; i < sent[static_cast<std::size_t>(r)]; ++i) x.push_back(value(c.rank(), r, i));
+      x.push_back(0);  // so that there is memory where nothing is sent
+      c.wait(c.all_to_all_v(Tensor(x.data(), DType::f32, {total(sent)}), sent,
+                            Tensor(y.data(), DType::f32, {total(received)}), received));
+      const float* got = y.data();
+      for (std::int64_t r = 0; r < 3; ++r)
+        for (std::int64_t i = 0; i < received[static_cast<std::size_t>(r)]; ++i, ++got)
+          ASSERT_EQ(*got, value(r, c.rank(), i)) << "round " << round << ", rank " << r << ", row " << i;
+      ASSERT_EQ(*got, -1.0F);
+    }
+  });
+}
+
 TEST(Gloo, SeveralCommunicatorsOfACaseDoNotMeet) {
   SharedComm shared(2);
   std::vector<std::thread> threads;
@@ -164,6 +217,15 @@ TEST(Gloo, MistakesAreRefusedAndDoNoHarm) {
     const Tensor apart = tensor(y, DType::f32);
     EXPECT_EQ(status([&] { c.all_to_all(eight, eight); }), ASSAY_INVALID_ARGUMENT) << "in place";
     EXPECT_EQ(status([&] { c.all_to_all(apart.slice(0, 0, 3), eight.slice(0, 0, 3)); }), ASSAY_INVALID_ARGUMENT);
+    const auto trade = [&](const Tensor& send, const Rows& sent, const Tensor& receive, const Rows& received) {
+      return status([&] { c.all_to_all_v(send, sent, receive, received); });
+    };
+    EXPECT_EQ(trade(eight, {4, 4}, eight, {4, 4}), ASSAY_INVALID_ARGUMENT) << "in place";
+    EXPECT_EQ(trade(apart, {4, 3}, eight, {4, 4}), ASSAY_INVALID_ARGUMENT) << "not all rows";
+    EXPECT_EQ(trade(apart, {4, 4}, eight, {9, -1}), ASSAY_INVALID_ARGUMENT) << "less than none";
+    EXPECT_EQ(trade(apart, {8}, eight, {4, 4}), ASSAY_INVALID_ARGUMENT) << "a count is missing";
+    EXPECT_EQ(trade(apart, {3, 5}, eight, {5, 3}), ASSAY_INVALID_ARGUMENT) << "of itself";
+    EXPECT_EQ(trade(tensor(y, DType::f32).view({4, 2}), {2, 2}, eight, {4, 4}), ASSAY_INVALID_ARGUMENT) << "rows";
     EXPECT_EQ(status([&] { c.send_receive(eight, 1 - c.rank(), four, 1 - c.rank()); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.send_receive(eight, 2, apart, 0); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.send_receive(eight, c.rank(), apart, 1 - c.rank()); }), ASSAY_INVALID_ARGUMENT);

@@ -98,6 +98,13 @@ TEST_F(CommunicatorTest, CountsAsNcclDoes) {
   EXPECT_EQ(last().count, 12U);
   EXPECT_EQ(last().size, 2);
 
+  const std::vector<std::int64_t> sent{3, 1}, received{0, 1};  // of rank 1
+  (void)communicator->all_to_all_v(Tensor(a, DType::f32, {4, 2}), sent, Tensor(b, DType::f32, {1, 2}), received);
+  EXPECT_EQ(last().operation, Operation::all_to_all_v);
+  EXPECT_EQ(world->send_counts, (std::vector<std::size_t>{24, 8}));
+  EXPECT_EQ(world->receive_counts, (std::vector<std::size_t>{0, 8}));
+  EXPECT_EQ(last().dtype, DType::u8);
+
   (void)communicator->send_receive(Tensor(a, DType::f16, {6}), 0, Tensor(b, DType::f32, {5}), 0);
   EXPECT_EQ(last().operation, Operation::send_receive);
   EXPECT_EQ(last().count, 12U);
@@ -105,8 +112,8 @@ TEST_F(CommunicatorTest, CountsAsNcclDoes) {
   EXPECT_EQ(last().to, 0);
   EXPECT_EQ(last().from, 0);
 
-  // 16, 32, 32, 12, 24 and 20 bytes: of the larger of send and receive.
-  EXPECT_EQ(communicator->take_totals().bytes, 136U);
+  // 16, 32, 32, 12, 24, 32 and 20 bytes: of the larger of send and receive.
+  EXPECT_EQ(communicator->take_totals().bytes, 168U);
 }
 
 // NCCL 2.28.9 left a tail of some averages over one rank unwritten.
@@ -131,6 +138,16 @@ TEST_F(CommunicatorTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(has(error_of([&] { (void)communicator->reduce_scatter(four, four, sum); }), "ratio of 2 to 1"));
   EXPECT_TRUE(has(error_of([&] { (void)communicator->all_gather(eight, four); }), "ratio of 1 to 2"));
   EXPECT_TRUE(has(error_of([&] { (void)communicator->broadcast(four, 2); }), "from rank 2; expected 0 to 1"));
+  const auto trade_rows = [&](const Tensor& send, std::vector<std::int64_t> sent, std::vector<std::int64_t> received) {
+    const Tensor receive(b, DType::f32, {4});
+    return error_of([&] { (void)communicator->all_to_all_v(send, sent, receive, received); });
+  };
+  EXPECT_TRUE(has(trade_rows(four, {1, 2}, {2, 2}), "of the 4 rows of send and 4 of receive; expected one for each"));
+  EXPECT_TRUE(has(trade_rows(four, {5, -1}, {2, 2}), "counts that are not"));
+  EXPECT_TRUE(has(trade_rows(four, {4}, {2, 2}), "each of the 2 ranks"));
+  EXPECT_TRUE(has(trade_rows(four, {1, 3}, {2, 2}), "3 rows to rank 1 itself and 2 from it"));
+  EXPECT_TRUE(has(trade_rows(Tensor(a, DType::f32, {4, 2}), {2, 2}, {2, 2}), "rows of 8 bytes of fp32 in send"));
+  EXPECT_TRUE(has(trade_rows(Tensor(b, DType::f32, {4}), {2, 2}, {2, 2}), "share memory"));
   const auto trade = [&](const Tensor& send, const Tensor& receive) {
     return error_of([&] { (void)communicator->all_to_all(send, receive); });
   };

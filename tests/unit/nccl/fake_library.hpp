@@ -88,7 +88,8 @@ class World {
   std::atomic<int> aborts = 0, child_aborts = 0;  // of the root, of the child
   std::atomic<int> comms_alive = 0, windows_alive = 0, shared_alive = 0;
   std::atomic<bool> library_alive = false;
-  std::vector<Collective> collectives;  // read when the session is idle
+  std::vector<Collective> collectives;                   // read when the session is idle
+  std::vector<std::size_t> send_counts, receive_counts;  // of the last one, whose own are gone
   bool inside_nccl() const { return inside_ > 0; }
   std::string broken_rules() {
     const std::lock_guard lock(mutex_);
@@ -292,6 +293,8 @@ class FakeLibrary final : public Library {
     if (world_->aborts > 0) return {Answer::Kind::failed, "unhandled system error"};
     require_child(comm);
     world_->collectives.push_back(collective);
+    world_->send_counts.assign(collective.send_counts.begin(), collective.send_counts.end());
+    world_->receive_counts.assign(collective.receive_counts.begin(), collective.receive_counts.end());
     ++world_->enqueued;
     if (capture_of(stream) != 0) {
       world_->captured_.push_back(world_->collective_ms);

@@ -72,6 +72,31 @@ TEST(GradientBuckets, ShrinkTowardsTheEnd) {
   EXPECT_EQ(parallel::bucket_options(512, 256).last_bytes, 256u);
 }
 
+// Elements 0 to 448, of which b and c (64 to 256), or a and d (256 to 384), or all but e, are a rank's own.
+TEST(GradientBuckets, LeaveOutWhatOneRankHas) {
+  const ParameterSet set = small_set();
+  const auto shared = [&](const Ranges& own, std::size_t bytes = 1 << 20) {
+    return parallel::plan_shared_buckets(set, own, {.first_bytes = bytes, .bytes = bytes});
+  };
+  EXPECT_EQ(shared({}), (Ranges{{0, 448}}));
+  EXPECT_EQ(shared({{64, 256}}), (Ranges{{0, 64}, {256, 448}}));
+  EXPECT_EQ(shared({{64, 256}}, 2), (Ranges{{0, 64}, {256, 384}, {384, 448}}));
+  EXPECT_EQ(shared({{0, 64}, {256, 384}}), (Ranges{{64, 256}, {384, 448}}));
+  EXPECT_EQ(shared({{0, 384}}), (Ranges{{384, 448}}));
+  EXPECT_EQ(shared({{384, 448}}), (Ranges{{0, 384}}));
+  EXPECT_EQ(shared({{0, 448}}), (Ranges{}));
+}
+
+// What is updated beside the sums is all of the arena, also what needs none.
+TEST(GradientBuckets, StretchesHoldWhatOneRankHas) {
+  const ParameterSet set = small_set();
+  const parallel::GradientAverage sums(set, {{0, 64}, {256, 384}}, 2);
+  EXPECT_EQ(sums.pieces(), (Ranges{{64, 256}, {384, 448}}));
+  EXPECT_EQ(sums.stretches(), (Ranges{{0, 384}, {384, 448}}));
+  const parallel::GradientAverage last_is_own(set, {{64, 256}, {384, 448}}, 2);
+  EXPECT_EQ(last_is_own.stretches(), (Ranges{{0, 256}, {256, 448}}));
+}
+
 TEST(GradientBuckets, PadToAMultipleThatIsThereAddsNothing) {
   ParameterSet set = small_set();
   set.pad_to(64);

@@ -74,6 +74,10 @@ class RecordedRanks {
     comm::Ticket all_gather(const compute::Tensor&, const compute::Tensor&) override { return 0; }
     comm::Ticket broadcast(const compute::Tensor&, std::int32_t) override { return 0; }
     comm::Ticket all_to_all(const compute::Tensor&, const compute::Tensor&) override { return 0; }
+    comm::Ticket all_to_all_v(const compute::Tensor&, std::span<const std::int64_t>, const compute::Tensor&,
+                              std::span<const std::int64_t>) override {
+      return 0;
+    }
     comm::Ticket send_receive(const compute::Tensor&, std::int32_t, const compute::Tensor&, std::int32_t) override {
       return 0;
     }

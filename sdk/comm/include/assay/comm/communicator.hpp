@@ -9,8 +9,8 @@
 //
 // Tensors: contiguous, in the device's memory, fp32, bf16 or fp16, on the CPU fp32 and bf16 (others as each call says).
 // n = 0 is allowed and still takes part. In place: send and receive are the same memory, for reduce_scatter `receive`
-// is the rank's part of `send`, for all_gather `send` is the rank's part of `receive`. all_to_all and send_receive are
-// never in place: the two tensors share no memory.
+// is the rank's part of `send`, for all_gather `send` is the rank's part of `receive`. all_to_all, all_to_all_v and
+// send_receive are never in place: the two tensors share no memory.
 //
 // Errors: assay::Error. COMM_ERROR when a rank is gone or late or the case is being ended; the text names the
 // collective and, where it is known, the rank. After an error the communicator is dead: every call throws that error
@@ -33,12 +33,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 6; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 7; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -49,6 +51,27 @@ enum class Reduction : std::int32_t { sum, average, max };
 inline bool share_memory(const compute::Tensor& a, const compute::Tensor& b) {
   const auto begin_a = reinterpret_cast<std::uintptr_t>(a.data), begin_b = reinterpret_cast<std::uintptr_t>(b.data);
   return begin_a < begin_b + b.bytes() && begin_b < begin_a + a.bytes();
+}
+
+// What all_to_all_v counts: entries of the first dimension.
+inline std::size_t row_bytes(const compute::Tensor& x) {
+  std::size_t bytes = size_of(x.dtype);
+  for (int d = 1; d < x.rank; ++d) bytes *= static_cast<std::size_t>(x.dim(d));
+  return bytes;
+}
+// A count for each rank, none below 0, that add up to the rows of `x`.
+inline bool counts_rows(const compute::Tensor& x, std::span<const std::int64_t> rows, std::int32_t ranks) {
+  std::int64_t sum = 0;
+  for (const std::int64_t n : rows) {
+    if (n < 0 || n > x.dim(0) - sum) return false;
+    sum += n;
+  }
+  return x.rank > 0 && rows.size() == static_cast<std::size_t>(ranks) && sum == x.dim(0);
+}
+inline std::vector<std::size_t> bytes_of_rows(const compute::Tensor& x, std::span<const std::int64_t> rows) {
+  std::vector<std::size_t> bytes;
+  for (const std::int64_t n : rows) bytes.push_back(static_cast<std::size_t>(n) * row_bytes(x));
+  return bytes;
 }
 
 using Ticket = std::uint64_t;  // rises with each collective of the communicator
@@ -129,6 +152,13 @@ class Communicator {
   // send, receive: n * size; the r-th n elements of `send` go to rank r, where they are the rank()-th of `receive`. Any
   // dtype.
   virtual Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) = 0;
+  // As all_to_all, of unequal parts: of the rows (of the first dimension) of `send` rank r gets send_rows[r], those of
+  // rank 0 first, and of those of `receive` receive_rows[r] come from it, likewise. A count for each rank, 0 allowed;
+  // they add up to the tensors' rows, and rows of both have as many bytes. receive_rows[r] here is send_rows[rank()] on
+  // rank r: Gloo fails with COMM_ERROR where it is not, NCCL waits until it times out. Counts are read in the call, and
+  // a captured one keeps them.
+  virtual Ticket all_to_all_v(const compute::Tensor& send, std::span<const std::int64_t> send_rows,
+                              const compute::Tensor& receive, std::span<const std::int64_t> receive_rows) = 0;
   // Sends to one rank and receives from one, this rank itself included. Every rank takes part; `from` of rank `to` is
   // this rank, and the two tensors have as many bytes. Any dtype.
   virtual Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,

@@ -19,6 +19,10 @@ class SilentCommunicator final : public Communicator {
   Ticket all_gather(const compute::Tensor&, const compute::Tensor&) override { return 0; }
   Ticket broadcast(const compute::Tensor&, std::int32_t) override { return 0; }
   Ticket all_to_all(const compute::Tensor&, const compute::Tensor&) override { return 0; }
+  Ticket all_to_all_v(const compute::Tensor&, std::span<const std::int64_t>, const compute::Tensor&,
+                      std::span<const std::int64_t>) override {
+    return 0;
+  }
   Ticket send_receive(const compute::Tensor&, std::int32_t, const compute::Tensor&, std::int32_t) override { return 0; }
   Ticket end_series() override { return 0; }
   bool captures() const override { return true; }

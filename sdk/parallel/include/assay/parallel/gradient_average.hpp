@@ -1,4 +1,5 @@
-// The average of the gradients over the ranks, by one of four strategies. The gradients are averaged where they lie.
+// The average of the gradients over the ranks, by one of four strategies, or the sum of those that all ranks have. The
+// gradients are averaged where they lie.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
@@ -17,6 +18,10 @@ class GradientAverage final : public train::GradientExchange {
   // The set must outlive it.
   GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
                   std::size_t last_bucket_bytes = 0);
+  // Of what all ranks have: ranges of whole groups in ascending order are left alone (expert_ranks.hpp). In buckets,
+  // each a sum: the ranks' losses count 1 / R already.
+  GradientAverage(const train::ParameterSet& set, const std::vector<train::ElementRange>& own,
+                  std::size_t bucket_bytes);
 
   void use(comm::Communicator& communicator) { communicator_ = &communicator; }
   const std::vector<train::ElementRange>& pieces() const {
@@ -34,10 +39,13 @@ class GradientAverage final : public train::GradientExchange {
   void finish_stretch(std::size_t index) override;
 
  private:
+  GradientAverage(Strategy strategy, const train::ParameterSet& set, std::vector<train::ElementRange> pieces,
+                  comm::Reduction reduction);
   bool overlaps() const { return strategy_ == Strategy::overlap_individual || strategy_ == Strategy::overlap_bucketed; }
   void start(std::size_t piece);
 
   Strategy strategy_;
+  comm::Reduction reduction_;
   const train::ParameterSet& set_;
   ReadyBuckets pieces_;
   std::vector<train::ElementRange> stretches_;

@@ -31,6 +31,12 @@ BucketOptions bucket_options(std::size_t bytes, std::size_t last_bytes = 0, std:
 // assay::Error(INVALID_ARGUMENT) when the arena is not a multiple of options.multiple.
 std::vector<train::ElementRange> plan_buckets(const train::ParameterSet& set, const BucketOptions& options);
 
+// The same without `own`, ranges of whole groups in ascending order: what this rank alone has (its experts), which lies
+// between what all have. A bucket ends where such a range begins.
+std::vector<train::ElementRange> plan_shared_buckets(const train::ParameterSet& set,
+                                                     const std::vector<train::ElementRange>& own,
+                                                     const BucketOptions& options);
+
 // The gradients of each parameter on its own, without the gaps between groups.
 std::vector<train::ElementRange> parameter_ranges(const train::ParameterSet& set);
 
