@@ -90,6 +90,10 @@ void validate_experts(const DecoderConfig& c) {
   if (e.first_dense_layers < 0 || e.first_dense_layers > c.layers)
     fail("first_dense_layers " + std::to_string(e.first_dense_layers) + "; expected 0 to " + std::to_string(c.layers) +
          ", the number of layers");
+  if (e.per_token == 1 && e.rule.normalized && e.balance_coefficient == 0 && e.z_coefficient == 0)
+    fail(
+        "the normalized weight of one expert is the same whatever the router says, which would learn nothing; expected "
+        "normalized_weights = false, experts_per_token = 2 or more, or a coefficient of a loss of the router");
   if (e.z_coefficient != 0 && e.rule.score == compute::ExpertScore::sigmoid)
     fail("the z loss is of softmax scores; expected z_coefficient = 0 or score = \"softmax\"");
   if (c.is_split()) refuse("they are all on one rank; expected no split of the products over ranks");
