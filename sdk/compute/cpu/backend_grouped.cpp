@@ -46,14 +46,13 @@ Tensor padded(const Tensor& t, std::int64_t first, std::int64_t left, const Tens
 
 }  // namespace
 
-// The last piece of a group goes back to rows that are done already, which become the same once more, or, where the
+// The last piece of a group goes back to rows that are done already and writes them once more, or, where the
 // group has too few, is a copy with rows of 0.
 void CpuBackend::execute(const op::GroupedMatmul& op) {
   const std::int64_t groups = op.b.dim(0), rows = op.a.dim(0), most = piece_that_covers(rows);
   if (rows == 0) return;
   Tensor few = piece_like(op.a, most), results = piece_like(op.c, most);
   with_scratch(room_of(few) + room_of(results), [&](char* memory) {
-    few.data = memory, results.data = memory + room_of(few);
     const auto multiply = [&](std::int64_t group, const Tensor& a, const Tensor& c) {
       execute(op::Matmul{.a = a,
                          .b = matrix(op.b, group),
@@ -66,6 +65,7 @@ void CpuBackend::execute(const op::GroupedMatmul& op) {
         multiply(0, few.slice(0, 0, count), results.slice(0, 0, count));
       return;
     }
+    few.data = memory, results.data = memory + room_of(few);
     const std::int32_t* const offsets = checked_offsets(op.name, op.offsets, rows);
     for (std::int64_t e = 0; e < groups; ++e) {
       const std::int64_t end = offsets[e + 1], all = end - offsets[e];
@@ -89,8 +89,6 @@ void CpuBackend::execute(const op::GroupedWeightGradient& op) {
   Tensor few_dy = piece_like(op.dy, most), few_x = piece_like(op.x, most);
   Tensor sum(nullptr, DType::f32, {op.dw.dim(1), op.dw.dim(2)});
   with_scratch(room_of(few_dy) + room_of(few_x) + (narrow ? room_of(sum) : 0), [&](char* memory) {
-    few_dy.data = memory, few_x.data = memory + room_of(few_dy);
-    sum.data = memory + room_of(few_dy) + room_of(few_x);
     const auto multiply = [&](const Tensor& dy, const Tensor& x, const Tensor& to, bool add) {
       execute(op::Matmul{.a = dy, .b = x, .c = to, .transpose_a = true, .accumulate = add});
     };
@@ -104,6 +102,8 @@ void CpuBackend::execute(const op::GroupedWeightGradient& op) {
       }
       return;
     }
+    few_dy.data = memory, few_x.data = memory + room_of(few_dy);
+    sum.data = memory + room_of(few_dy) + room_of(few_x);
     const std::int32_t* const offsets = checked_offsets(op.name, op.offsets, rows);
     for (std::int64_t e = 0; e < groups; ++e) {
       const Tensor dw = matrix(op.dw, e);
