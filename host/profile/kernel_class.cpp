@@ -25,6 +25,7 @@ constexpr Rule rules[] = {
     {class_of_attention, {"sdpa", "fmha", "flash", "attention", "attn", "dot_do_o", "convert_dq"}},
     {class_of_softmax, {"softmax"}},
     {"embedding", {"embed"}},
+    {"routing", {"route_", "routing_loss", "group_rows", "gather_rows", "combine_rows"}},
     {"norms", {"norm", "ln_fwd", "ln_bwd"}},
     {class_of_products, {"gemm", "gemv", "cutlass", "xmma", "nvjet", "cublas", "splitk", "matmul"}},
     {"copies and fills", {"copy", "fill", "memset", "memcpy", "cast", "transpose", "convert"}},

@@ -9,8 +9,8 @@ inline constexpr char class_of_products[] = "matrix products", class_of_attentio
                       class_of_softmax[] = "softmax";
 
 // "matrix products", "attention" (fused: its products and its softmax are one kernel), "softmax", "norms", "loss",
-// "optimizer", "embedding", "communication", "copies and fills", or "element-wise" for the rest. Takes mangled names as
-// well as readable ones.
+// "optimizer", "embedding", "communication", "routing" (to experts and back), "copies and fills", or "element-wise" for
+// the rest. Takes mangled names as well as readable ones.
 const char* kernel_class(std::string_view name);
 
 // Readable: demangled, without return type, parameters and our own namespaces, at most `most_chars` long.

@@ -32,6 +32,10 @@ TEST(KernelClass, OurKernels) {
   EXPECT_STREQ(kernel_class("embedding_forward_kernel"), "embedding");
   EXPECT_STREQ(kernel_class("softmax_forward_kernel"), "softmax");
   EXPECT_STREQ(kernel_class("flash_softmax_backward"), "attention");
+  for (const char* name : {"route_forward_kernel", "route_backward_kernel", "finish_routing_losses_kernel",
+                           "group_rows_place_kernel", "gather_rows_kernel", "combine_rows_kernel"})
+    EXPECT_STREQ(kernel_class(name), "routing") << name;
+  EXPECT_STREQ(kernel_class("weighted_gated_backward_kernel"), "element-wise");
 }
 
 TEST(ShortKernelName, DropsWhatTellsNothing) {

@@ -31,7 +31,7 @@ struct Run {
 };
 
 // block_counts is [groups, blocks]. The sources that no choice will take are left at -1.
-__global__ void __launch_bounds__(threads) count_kernel(const GroupRowsArgs a, int tiles_each) {
+__global__ void __launch_bounds__(threads) group_rows_count_kernel(const GroupRowsArgs a, int tiles_each) {
   extern __shared__ std::int32_t shared[];  // [groups]
   for (int e = static_cast<int>(threadIdx.x); e < a.groups; e += threads) shared[e] = 0;
   __syncthreads();
@@ -59,7 +59,7 @@ __device__ __forceinline__ std::int32_t sum_so_far(std::int32_t x) {
 }
 
 // block_counts become what the blocks before have of the group.
-__global__ void __launch_bounds__(threads) sum_kernel(const GroupRowsArgs a, int blocks) {
+__global__ void __launch_bounds__(threads) group_rows_sum_kernel(const GroupRowsArgs a, int blocks) {
   const int lane = static_cast<int>(threadIdx.x) % warp_size;
   const int e = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / warp_size;
   if (e >= a.groups) return;
@@ -110,7 +110,7 @@ __device__ __forceinline__ void find_starts(const GroupRowsArgs& a, std::int32_t
 
 // A warp has a run of each tile, of which lanes take adjacent choices; the order of warps, turns and lanes is that of
 // the choices.
-__global__ void __launch_bounds__(threads) place_kernel(const GroupRowsArgs a, int tiles_each) {
+__global__ void __launch_bounds__(threads) group_rows_place_kernel(const GroupRowsArgs a, int tiles_each) {
   extern __shared__ std::int32_t shared[];
   std::int32_t* const next = shared;                 // [groups]: the row of the next choice
   std::int32_t* const of_warps = shared + a.groups;  // [warps, groups]: counts, then rows
@@ -175,11 +175,11 @@ void launch_group_rows(cudaStream_t stream, const GroupRowsArgs& a) {
   const auto blocks = static_cast<unsigned>(group_blocks(a.choices));
   const auto tiles_each = static_cast<int>(group_tiles_each(a.choices));
   const std::size_t row = static_cast<std::size_t>(a.groups) * sizeof(std::int32_t);
-  count_kernel<<<blocks, threads, row, stream>>>(a, tiles_each);
+  group_rows_count_kernel<<<blocks, threads, row, stream>>>(a, tiles_each);
   check_launch("group_rows");
-  sum_kernel<<<grid_size(a.groups, warps), threads, 0, stream>>>(a, static_cast<int>(blocks));
+  group_rows_sum_kernel<<<grid_size(a.groups, warps), threads, 0, stream>>>(a, static_cast<int>(blocks));
   check_launch("group_rows");
-  place_kernel<<<blocks, threads, row*(1 + warps), stream>>>(a, tiles_each);
+  group_rows_place_kernel<<<blocks, threads, row*(1 + warps), stream>>>(a, tiles_each);
   check_launch("group_rows");
 }
 

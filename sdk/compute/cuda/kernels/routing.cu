@@ -217,8 +217,8 @@ __global__ void __launch_bounds__(loss_threads)
 
 // How many choices there are only the counts say.
 __global__ void __launch_bounds__(loss_threads)
-    finish_losses_kernel(const double* __restrict__ partials, int blocks, const RouteShape shape,
-                         const std::int32_t* __restrict__ counts, float* __restrict__ losses) {
+    finish_routing_losses_kernel(const double* __restrict__ partials, int blocks, const RouteShape shape,
+                                 const std::int32_t* __restrict__ counts, float* __restrict__ losses) {
   __shared__ double shared[loss_warps];
   double balance = 0.0, z = 0.0, choices = 0.0;
   for (int b = static_cast<int>(threadIdx.x); b < blocks; b += loss_threads) {
@@ -260,7 +260,8 @@ void launch_routing_losses(cudaStream_t stream, const RouteShape& shape, const f
   const auto blocks = static_cast<unsigned>(routing_loss_blocks(shape.tokens));
   routing_losses_kernel<<<blocks, loss_threads, 0, stream>>>(shape, scores, lse, counts, partials);
   check_launch("routing_losses");
-  finish_losses_kernel<<<1, loss_threads, 0, stream>>>(partials, static_cast<int>(blocks), shape, counts, losses);
+  finish_routing_losses_kernel<<<1, loss_threads, 0, stream>>>(partials, static_cast<int>(blocks), shape, counts,
+                                                               losses);
   check_launch("routing_losses");
 }
 
