@@ -1,15 +1,10 @@
 #include "workload.hpp"
 
+#include <assay/models/decoder_dump.hpp>
 #include <assay/workload/peak.hpp>
-
-#include <assay/train/safetensors.hpp>
-#include <assay/workload/host_copies.hpp>
-#include <functional>
 
 namespace decoder {
 
-using assay::compute::DType;
-using assay::compute::Tensor;
 using Marks = assay::train::Trainer::Marks;
 
 Workload::Workload(const assay::Case& c)
@@ -68,36 +63,7 @@ void Workload::restart(const Launch&) { trainer_.start(); }
 void Workload::finish(const Launch& launch) {
   if (model().backward) launch.report(loss_metric, trainer_.last_loss());
   report_loss_scaling(launch, trainer_);
-  if (!settings_.dump_file.empty()) dump();
-}
-
-void Workload::dump() {
-  assay::train::SafetensorsWriter file(settings_.dump_file);
-  assay::compute::Backend& backend = trainer_.backend();
-  const assay::train::ParameterSet& parameters = trainer_.parameters();
-  const auto& all = parameters.all();
-  const auto& m = model();
-  file.declare("logits", DType::f32, {m.batch_size, m.context_length, m.vocab_size});
-  if (m.backward) {
-    file.declare("loss", DType::f32, {});
-    for (const auto& p : all) file.declare("grad." + p.name, DType::f32, p.dims);
-  }
-  for (const auto& p : all) file.declare("weight." + p.name, DType::f32, p.dims);
-
-  const auto write = [&](const std::string& name, const Tensor& t, double divisor = 1.0) {
-    std::vector<float> values = assay::workload::download_f32(backend, t);
-    if (divisor != 1.0)
-      for (float& v : values) v = static_cast<float>(v / divisor);
-    file.write(name, values.data(), values.size() * sizeof(float));
-  };
-  write("logits", trainer_.model().kept_logits());
-  if (m.backward) {
-    write("loss", trainer_.model().loss());
-    const double scale = trainer_.scaler().scale_of_gradients(backend);
-    for (std::size_t i = 0; i < all.size(); ++i) write("grad." + all[i].name, parameters.gradient(i), scale);
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) write("weight." + all[i].name, parameters.value(i));
-  file.finish();
+  if (!settings_.dump_file.empty()) assay::models::dump_step(trainer_, settings_.dump_file);
 }
 
 }  // namespace decoder

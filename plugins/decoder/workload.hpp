@@ -39,7 +39,6 @@ class Workload {
 
  private:
   void take_first_step(const Launch& launch);  // of a cold start
-  void dump();
 
   // verification.cpp; what returns text says what it found right, or throws WRONG_RESULT
   void enqueue_timed(const Launch& launch);

@@ -92,6 +92,7 @@ void DecoderConfig::validate() const {
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
   if (is_split()) validate_split(*this);
+  if (experts.any()) validate_experts(*this);
 }
 
 // Dimensions are those of what is here; what they start from is the distribution of the whole matrix.
@@ -119,10 +120,14 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
   for (std::int64_t l = c.layers - 1; l >= 0; --l) {
     const std::string prefix = prefix_of(l);
     DecoderLayerParameters& p = ids.layers[static_cast<std::size_t>(l)];
-    p.w2 = set.add({by_inputs(prefix + "ffn.w2.weight", c.d_model, c.d_ff)});
-    p.w1 = set.add({by_outputs(prefix + "ffn.w1.weight", c.d_ff, c.d_model),
-                    by_outputs(prefix + "ffn.w3.weight", c.d_ff, c.d_model)});
-    p.w3 = p.w1 + 1;
+    if (c.has_experts(l)) {
+      p.experts = add_expert_parameters(set, c, prefix);
+    } else {
+      p.w2 = set.add({by_inputs(prefix + "ffn.w2.weight", c.d_model, c.d_ff)});
+      p.w1 = set.add({by_outputs(prefix + "ffn.w1.weight", c.d_ff, c.d_model),
+                      by_outputs(prefix + "ffn.w3.weight", c.d_ff, c.d_model)});
+      p.w3 = p.w1 + 1;
+    }
     if (!c.is_split()) add_norm(p.ln2, prefix + "ln2.weight");
     p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.d_model)});
     p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.d_model, c.d_model),
@@ -173,13 +178,14 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
 
 std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-  const std::uint64_t products =
-      2 * u(c.rows()) *
-      (u(c.layers) * u(c.d_model) * (u(c.d_model) + u(c.qkv_width()) + 3 * u(c.d_ff)) + u(c.d_model) * u(c.vocab_size));
+  const std::uint64_t products = 2 * u(c.rows()) *
+                                 (u(c.layers) * u(c.d_model) * (u(c.d_model) + u(c.qkv_width())) +
+                                  u(c.dense_layers()) * u(c.d_model) * 3 * u(c.d_ff) + u(c.d_model) * u(c.vocab_size));
   // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head.
   const std::uint64_t attention =
       2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.d_model);
-  return products + attention;
+  const std::uint64_t experts = u(c.expert_layers()) * u(c.rows()) * expert_layer_flops(c);
+  return products + attention + experts;
 }
 
 Work decoder_training_work(const DecoderConfig& c) {
@@ -211,10 +217,15 @@ void DecoderModel::plan_buffers() {
   for (std::int64_t l = 0; l < config_.layers; ++l) {
     const std::string name = "layers." + std::to_string(l) + ".";
     const Id input = plan_.add(name + "input", act, {own_n, d});
+    plan_routing(l, name);
     forward_.push_back(plan_layer_forward(name, input));
     recomputed_.push_back(config_.checkpointing ? plan_layer_forward(name + "again.", input, &forward_.back())
                                                 : forward_.back());
     backward_.push_back(plan_layer_backward(name + "backward."));
+    if (!config_.has_experts(l)) continue;
+    forward_.back().experts = recomputed_.back().experts = plan_expert_forward(name + "moe.");
+    if (config_.checkpointing) recomputed_.back().experts = plan_expert_forward(name + "again.moe.");
+    backward_.back().experts = plan_expert_backward(name + "backward.moe.");
   }
   final_input_ = plan_.add("final.input", act, {own_n, d});
   final_normed_ = plan_.add("final.normed", act, {n, d});
@@ -234,13 +245,14 @@ void DecoderModel::plan_buffers() {
   if (lanes()) dx_middle_ = plan_.add("residual.gradient.middle", act, {n, d});
   dfinal_ = plan_.add("final.normed.gradient", act, {n, d});
   if (config_.is_split()) plan_split();
+  if (config_.experts.any()) plan_experts();
 
   const Tensor tokens(train::unbound_place(train::UnboundMemory::inputs, 0), DType::i64, {n});
   const std::int64_t last = config_.accumulation_steps - 1;
   const auto step = [&](compute::Backend& recorder) {
     if (config_.is_split()) recorder.upload(plan_[split_.drawn], nullptr);
     forward_by(recorder, tokens, &tokens, n, last);
-    if (config_.backward) backward_by(recorder, tokens, tokens, n, nullptr);
+    if (config_.backward) backward_by(recorder, tokens, tokens, n, last, nullptr);
   };
   const train::ParameterSet& gradients = residence_.kept ? *residence_.kept : set_;
   is_planning_ = true;

@@ -5,8 +5,8 @@
 
 namespace assay::models {
 
-DecoderConfig decoder_config(const Case& c) {
-  require_dimensions(c, "size", {"d_model", "d_ff", "layers", "heads"});
+DecoderConfig decoder_config(const Case& c, const char* decided_by) {
+  require_dimensions(c, decided_by, {"d_model", "d_ff", "layers", "heads"});
   DecoderConfig model;
   model.d_model = c.get<std::int64_t>("d_model");
   model.d_ff = c.get<std::int64_t>("d_ff");

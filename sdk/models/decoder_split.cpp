@@ -233,7 +233,7 @@ void DecoderModel::split_layer_backward(Backend& b, std::int64_t layer, Ticket& 
   const Tensor normed1 = plan_[config_.checkpointing ? f.normed1 : g.normed1];
   if (config_.checkpointing) {
     norm(p.ln1, f.input, f.rstd1, normed1);
-    layer_body(b, p, f);
+    layer_body(b, layer, f, 0);
   }
 
   wait(b, gathering, dx);

@@ -24,6 +24,7 @@ void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y, cons
 
 void DecoderModel::initialize(Backend& b) const {
   b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta});
+  initialize_experts(b);
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {
@@ -98,9 +99,9 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
 
 void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
                             train::GradientListener* listener, std::int64_t micro_batch) const {
-  if (micro_batch == 0) return backward_by(b, ids, labels, valid_rows, listener);
+  if (micro_batch == 0) return backward_by(b, ids, labels, valid_rows, micro_batch, listener);
   train::AddingGradients adding(b, set_);
-  backward_by(adding, ids, labels, valid_rows, listener);
+  backward_by(adding, ids, labels, valid_rows, micro_batch, listener);
 }
 
 void DecoderModel::whole_step(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
@@ -136,7 +137,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
                                .rstd = plan_[f.rstd1],
                                .eps = norm_eps(),
                                .eight_bits = as_read_by(f.qkv_8)});
-    layer_body(b, ids_.layers[l], f);
+    layer_body(b, static_cast<std::int64_t>(l), f, micro_batch);
     layer_end(b, static_cast<std::int64_t>(l), f);
   }
   if (config_.layers == 0 || !config_.fused)
@@ -149,7 +150,9 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
   head_forward(b, labels, valid_rows, micro_batch);
 }
 
-void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const Forward& f) const {
+void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, std::int64_t micro_batch,
+                              bool routes) const {
+  const DecoderLayerParameters& p = ids_.layers[static_cast<std::size_t>(layer)];
   const Tensor& qkv = plan_[f.qkv];
   gather_rows(b, plan_[f.normed1]);
   if (config_.fused) {
@@ -175,7 +178,6 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
                 .eight_bits = as_read_by(f.gate_up_8)},
                f.output_8);
     gather_rows(b, plan_[f.normed2]);
-    project(b, plan_[f.normed2], p.w1, 2, f.gate_up_8, plan_[f.gate_up]);
   } else {
     project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
     b.run(op::Add{.a = plan_[f.branch1], .b = plan_[f.input], .out = plan_[f.middle]});
@@ -184,6 +186,13 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
                              .y = plan_[f.normed2],
                              .rstd = plan_[f.rstd2],
                              .eps = norm_eps()});
+  }
+  if (config_.has_experts(layer)) {
+    if (routes) route(b, layer, f, micro_batch);
+    experts_body(b, layer, f);
+  } else if (config_.fused) {
+    project(b, plan_[f.normed2], p.w1, 2, f.gate_up_8, plan_[f.gate_up]);
+  } else {
     models::project(b, plan_[f.normed2], set_.compute(p.w1), gate_up(f).gate);
     models::project(b, plan_[f.normed2], set_.compute(p.w3), gate_up(f).up);
   }
@@ -191,6 +200,17 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
 
 void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) const {
   const auto l = static_cast<std::size_t>(layer);
+  const bool last = l + 1 == forward_.size();
+  const Id next = last ? final_input_ : forward_[l + 1].input;
+  if (config_.has_experts(layer)) {
+    experts_end(b, layer, f, next);
+    if (!config_.fused) return;
+    return b.run(op::RmsNormForward{.x = plan_[next],
+                                    .weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
+                                    .y = plan_[last ? final_normed_ : forward_[l + 1].normed1],
+                                    .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
+                                    .eps = norm_eps()});
+  }
   const GateUp gu = gate_up(f);
   if (config_.fused) {
     b.run(op::SwigluForward{
@@ -199,8 +219,6 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
     b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[f.silu]});
     b.run(op::Multiply{.a = plan_[f.silu], .b = gu.up, .out = plan_[f.hidden]});
   }
-  const bool last = l + 1 == forward_.size();
-  const Id next = last ? final_input_ : forward_[l + 1].input;
   if (!config_.fused) {
     project(b, plan_[f.hidden], ids_.layers[l].w2, 1, f.w2_8, plan_[f.branch2]);
     return b.run(op::Add{.a = plan_[f.branch2], .b = plan_[f.middle], .out = plan_[next]});
@@ -259,7 +277,7 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
 // With lanes the listener hears of what a join has brought to the main lane: then of all that is enqueued before it,
 // but the gradients of query, key and value, whose product begins after its layer's join.
 void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
-                               train::GradientListener* listener) const {
+                               std::int64_t micro_batch, train::GradientListener* listener) const {
   if (config_.is_split()) {
     if (listener)
       throw Error(ASSAY_INVALID_ARGUMENT, "a split model tells no listener of its gradients; expected none");
@@ -269,7 +287,7 @@ void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labe
   train::BlockParameters* const blocks = residence_.blocks;
   for (std::int64_t l = config_.layers - 1; l >= 0; --l) {
     if (blocks) blocks->before_backward(b, block_of_layer(l));
-    layer_backward(b, l, listener);
+    layer_backward(b, l, micro_batch, listener);
     if (blocks) blocks->after_backward(b, block_of_layer(l));
   }
   if (blocks) blocks->before_backward(b, 0);
@@ -304,7 +322,8 @@ void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t 
   tell(listener, ids_.ln_final + 1);
 }
 
-void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::GradientListener* listener) const {
+void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t micro_batch,
+                                  train::GradientListener* listener) const {
   const auto l = static_cast<std::size_t>(layer);
   const DecoderLayerParameters& p = ids_.layers[l];
   const Forward& f = recomputed_[l];
@@ -316,11 +335,14 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
                              .rstd = plan_[f.rstd1],
                              .eps = norm_eps(),
                              .eight_bits = as_read_by(f.qkv_8)});
-    layer_body(b, p, f);
+    layer_body(b, layer, f, micro_batch, false);
     if (eight_bit_weight_gradients())
       b.run(op::SwigluForward{.gate = gate_up(f).gate, .up = gate_up(f).up, .eight_bits = as_read_by(f.w2_8)});
   }
-  feed_forward_backward(b, p, f, g, listener);
+  if (config_.has_experts(layer))
+    experts_backward(b, layer, f, g, micro_batch, listener);
+  else
+    feed_forward_backward(b, p, f, g, listener);
 
   const Tensor& dx = plan_[dx_middle_];
   weight_gradient(b, dx_middle_, f.attention, p.output, 1, g.output_8, f.output_8);

@@ -63,6 +63,7 @@ DecoderParameters DecoderTrainer::add_parameters() {
         "tied_embeddings = false, which a size of a public model may set to true; ddp and sharded_optimizer serve it");
   if (config_.model.loss_chunks > 1) refuse("loss_chunks = 1; ddp and sharded_optimizer serve it");
   if (config_.model.accumulation_steps > 1) refuse("accumulation_steps = 1");
+  if (config_.model.experts.any()) refuse("a model without experts");
   DecoderParameters ids = add_decoder_parameters(whole_, config_.model);
   blocks_->divide(whole_, decoder_blocks(ids), parameters());
   return ids;
@@ -86,14 +87,35 @@ void DecoderTrainer::take_input_memory() {
   global_labels_ = Tensor(data_memory_.data<char>() + global_inputs_.bytes(), DType::i64, {config_.data_ranks * rows});
   inputs_ = global_inputs_.slice(0, config_.data_rank * rows, rows);
   labels_ = global_labels_.slice(0, config_.data_rank * rows, rows);
+  if (!config_.model.experts.any() || config_.model.experts.routing == Routing::learned) return;
+  const std::int64_t chosen[] = {rows, config_.model.experts.per_token};
+  experts_memory_ = DeviceMemory(host(), ASSAY_MEMORY_DATA,
+                                 compute::checked_bytes("the experts of each token", DType::i32, chosen), "experts");
+  experts_ = Tensor(experts_memory_.data(), DType::i32, {rows, config_.model.experts.per_token});
+  model_.give_experts(drawn_experts_for(config_.model));
+}
+
+std::vector<Tensor> DecoderTrainer::drawn_experts_for(const DecoderConfig& config) const {
+  std::vector<Tensor> by_layer;
+  if (experts_) by_layer.assign(static_cast<std::size_t>(config.layers), experts_.slice(0, 0, config.step_rows()));
+  return by_layer;
 }
 
 void DecoderTrainer::load_weights(const train::SafetensorsReader& file) const {
   if (!has_published_names(file)) return train::Trainer::load_weights(file);
+  if (config_.model.experts.any())
+    throw Error(ASSAY_UNSUPPORTED, "'" + config_.weights_file +
+                                       "' has the names of a published file, which are known of models without "
+                                       "experts alone; expected the names of this model's parameters");
   train::load_parameters(backend(), parameters(), file, published_layout(config_.model));
 }
 
 void DecoderTrainer::load_inputs() {
+  if (experts_) {
+    const std::vector<std::int32_t> drawn =
+        drawn_experts(config_.model.experts, config_.model.step_rows(), config_.seed);
+    backend().upload(experts_, drawn.data());
+  }
   if (!config_.inputs_file.empty()) return read_inputs();
   backend().run(op::RandomIntegers{
       .x = global_inputs_, .seed = config_.seed, .stream = input_stream, .low = 0, .high = config_.model.vocab_size});

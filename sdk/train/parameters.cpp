@@ -74,7 +74,8 @@ Tensor ParameterSet::at(void* data, DType dtype, Id id, std::size_t count) const
   const Parameter& first = parameters_[id];
   std::int64_t rows = 0;
   for (std::size_t i = 0; i < count; ++i) rows += parameters_[id + i].dims[0];
-  assert(first.dims.size() <= 2);
+  assert(first.dims.size() <= 3 && (first.dims.size() < 3 || count == 1));
+  if (first.dims.size() == 3) return Tensor(data, dtype, {rows, first.dims[1], first.dims[2]});
   return first.dims.size() == 1 ? Tensor(data, dtype, {rows}) : Tensor(data, dtype, {rows, first.dims[1]});
 }
 

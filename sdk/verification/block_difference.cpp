@@ -17,10 +17,14 @@ double relative(double distance_squares, double expected_squares, double scale) 
 
 }  // namespace
 
-BlockDifference::BlockDifference(const compute::BlockSums& sums) : elements_(static_cast<std::size_t>(sums.elements)) {
-  blocks_.reserve(sums.blocks.size());
+void BlockDifference::add(const compute::BlockSums& sums) {
+  auto left = static_cast<std::size_t>(sums.elements);
+  elements_ += left;
+  blocks_.reserve(blocks_.size() + sums.blocks.size());
   for (const compute::BlockSums::Block& block : sums.blocks) {
-    blocks_.emplace_back(block.distance, block.expected);
+    const std::size_t count = std::min(left, block_elements);
+    blocks_.push_back({block.distance, block.expected, count});
+    left -= count;
     along_ += block.along;
   }
 }
@@ -31,14 +35,15 @@ void BlockDifference::add(const std::vector<float>& found, const std::vector<flo
     return;
   }
   for (std::size_t i = 0; i < found.size();) {
-    if (elements_ % block_elements == 0) blocks_.emplace_back(0, 0);
-    const std::size_t end = std::min(found.size(), i + block_elements - elements_ % block_elements);
+    if (blocks_.empty() || blocks_.back().elements == block_elements) blocks_.emplace_back();
+    Block& block = blocks_.back();
+    const std::size_t end = std::min(found.size(), i + block_elements - block.elements);
     elements_ += end - i;
-    auto& [distance, norm] = blocks_.back();
+    block.elements += end - i;
     for (; i < end; ++i) {
       const double d = double(found[i]) - double(expected[i]);
-      distance += d * d;
-      norm += double(expected[i]) * double(expected[i]);
+      block.distance += d * d;
+      block.expected += double(expected[i]) * double(expected[i]);
       along_ += d * double(expected[i]);
     }
   }
@@ -46,14 +51,14 @@ void BlockDifference::add(const std::vector<float>& found, const std::vector<flo
 
 double BlockDifference::expected_squares() const {
   double sum = 0;
-  for (const auto& block : blocks_) sum += block.second;
+  for (const Block& block : blocks_) sum += block.expected;
   return sum;
 }
 
 double BlockDifference::whole(double scale) const {
   if (!is_comparable_) return infinity;
   double distance = 0;
-  for (const auto& block : blocks_) distance += block.first;
+  for (const Block& block : blocks_) distance += block.distance;
   return relative(distance, expected_squares(), scale * std::sqrt(static_cast<double>(elements_)));
 }
 
@@ -62,12 +67,8 @@ double BlockDifference::worst_block(double scale) const {
   const double average =
       elements_ == 0 ? 0 : std::max(scale, std::sqrt(expected_squares() / static_cast<double>(elements_)));
   compute::Worst worst;
-  std::size_t left = elements_;
-  for (const auto& [distance, norm] : blocks_) {
-    const std::size_t n = std::min(left, block_elements);
-    left -= n;
-    worst.add(relative(distance, norm, average * std::sqrt(static_cast<double>(n))));
-  }
+  for (const Block& block : blocks_)
+    worst.add(relative(block.distance, block.expected, average * std::sqrt(static_cast<double>(block.elements))));
   return worst.value();
 }
 

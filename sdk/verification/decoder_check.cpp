@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <assay/models/naive_attention.hpp>
 #include <assay/verification/decoder_reference.hpp>
+#include <assay/verification/experts_check.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -39,8 +41,13 @@ double gflop_of(const models::DecoderConfig& c) {
 
 double elements_of(const models::DecoderConfig& c) {
   const auto d = static_cast<double>(c.d_model);
+  // Of experts those that a token goes to: the products of others are not made.
+  const std::int64_t feed_forward = c.dense_layers() * 3 * c.d_ff,
+                     experts = c.expert_layers() *
+                               (c.experts.count + 3 * (c.experts.per_token * c.experts.d_ff + c.experts.shared_d_ff));
   return (c.tied_embeddings ? 1 : 2) * d * static_cast<double>(c.vocab_size) +
-         static_cast<double>(c.layers) * d * (d + static_cast<double>(c.qkv_width() + 3 * c.d_ff));
+         d * (static_cast<double>(c.layers) * (d + static_cast<double>(c.qkv_width())) +
+              static_cast<double>(feed_forward + experts));
 }
 
 bool is_affordable(const models::DecoderConfig& c, const SharedWork& shared) {
@@ -70,6 +77,13 @@ Batch batch_of(const models::DecoderConfig& c, const SharedWork& shared) {
   if (rows > 3) batch.labels[static_cast<std::size_t>(rows / 2)] = -1;
   for (const std::int64_t label : batch.labels) batch.valid += label >= 0 ? 1 : 0;
   return batch;
+}
+
+// How far two logits of a router may be off, relative to their root mean square: their states and weights are, as
+// gradients are that path_tolerance() speaks of, though by forward's roundings alone; 3 deviations of the difference of
+// two are sqrt(2) x 3 / 2.5 of that, at most.
+double choice_rounding(const models::DecoderConfig& c) {
+  return 1.7 * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
 }
 
 // The ids of a model of the first layers alone.
@@ -103,6 +117,9 @@ models::DecoderConfig opposite_path(models::DecoderConfig c) {
   c.keep_logits = c.keep_outputs = false;
   // The same tokens in other micro-batches and chunks, so that what is lost between two of them shows.
   if (c.loss_chunks > 1) ++c.loss_chunks;
+  // A loss of how experts are balanced is one of a micro-batch.
+  if (c.experts.any() && c.experts.balance_coefficient != 0)
+    return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
   if (c.accumulation_steps > 1 && c.batch_size > 1) {
     c.accumulation_steps *= c.batch_size;
     c.batch_size = 1;
@@ -153,12 +170,14 @@ models::DecoderConfig reference_shape(models::DecoderConfig c, const SharedWork&
   c.accumulation_steps = std::min(c.accumulation_steps, most_micro_batches);
   c.loss_chunks = std::min<std::int64_t>(c.loss_chunks, 3);
   c.keep_logits = false;
-  c.layers = std::min<std::int64_t>(layers, 1);
+  // The first layer, or those up to the first one with experts.
+  const std::int64_t least = c.expert_layers() > 0 ? c.experts.first_dense_layers + 1 : 1;
+  c.layers = std::min(layers, least);
   const std::int64_t context = std::min(c.context_length, most_tokens);
   for (c.context_length = context; c.context_length > least_tokens && !is_affordable(c, shared);) c.context_length /= 2;
   // Of a model that is wide, one layer and few tokens may take longer than others; but not more memory.
   if (elements_of(c) > most_elements) {
-    c.layers = 0;
+    c.layers = c.experts.first_dense_layers = 0;
     return c;
   }
   for (models::DecoderConfig more = c; more.layers < layers && c.layers < 4;) {
@@ -186,6 +205,7 @@ Verified compare_with_float64(const Host& host, models::DecoderTrainer& trainer,
 
   const models::DecoderParameters ids = first_layers(trainer.ids(), shape.layers);
   models::DecoderModel model(shape, set, ids);
+  model.give_experts(trainer.drawn_experts_for(shape));
   trainer.lend_memory(model);
   const auto enqueue = [&] { model.whole_step(backend, tokens, labels, batch.valid); };
   try {
@@ -207,7 +227,11 @@ Verified compare_with_float64(const Host& host, models::DecoderTrainer& trainer,
   // norms' weights as the optimizer has them, and all others, biases too, in the activations' format.
   const auto unscale = static_cast<float>(1 / (trainer.scaler().active() ? loss_scale : 1));
   ParametersInPlace parameters(backend, set, used.ids, used.is_norm, unscale);
-  const double exact_loss = decoder_reference(at_once, set, parameters, batch.tokens, batch.labels);
+  // Where rounding decides which expert is the better one, the device's choice counts.
+  ChosenExperts chosen = chosen_experts(backend, model);
+  chosen.rounding = shape.experts.routing == models::Routing::learned ? choice_rounding(shape)
+                                                                      : std::numeric_limits<double>::infinity();
+  const double exact_loss = decoder_reference(at_once, set, parameters, batch.tokens, batch.labels, &chosen);
   float loss = 0;
   backend.download(&loss, model.loss());
   const std::string what = std::to_string(rows) + " tokens, " + std::to_string(shape.layers) + " of " +

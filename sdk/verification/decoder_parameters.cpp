@@ -10,6 +10,32 @@ namespace assay::verification {
 
 using workload::number;
 
+namespace {
+
+// Of an expert's matrices each starts as it would by itself; gate and up are one above the other.
+void add_experts(std::vector<DecoderParameter>& all, const std::string& prefix, const models::DecoderConfig& c) {
+  const models::ExpertsConfig& e = c.experts;
+  const std::int64_t width = c.d_model, ff = e.d_ff, shared = e.shared_d_ff;
+  const auto add = [&](const char* name, std::vector<std::int64_t> dims, std::int64_t out_and_in) {
+    all.push_back({prefix + name, std::move(dims), 0, std::sqrt(2 / static_cast<double>(out_and_in))});
+  };
+  const auto bias = [&](const char* name, std::vector<std::int64_t> dims) {
+    if (e.biases) all.push_back({prefix + name, std::move(dims), 0, 0});
+  };
+  add("router.weight", {e.count, width}, e.count + width);
+  bias("router.bias", {e.count});
+  add("experts.w13.weight", {e.count, 2 * ff, width}, ff + width);
+  bias("experts.w13.bias", {e.count, 2 * ff});
+  add("experts.w2.weight", {e.count, width, ff}, ff + width);
+  bias("experts.w2.bias", {e.count, width});
+  if (shared == 0) return;
+  add("shared.w1.weight", {shared, width}, shared + width);
+  add("shared.w3.weight", {shared, width}, shared + width);
+  add("shared.w2.weight", {width, shared}, shared + width);
+}
+
+}  // namespace
+
 std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig& c) {
   const std::int64_t width = c.d_model, keys = (c.kv_heads > 0 ? c.kv_heads : c.heads) * (c.d_model / c.heads);
   std::vector<DecoderParameter> all;
@@ -36,6 +62,10 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
       bias(layer + "attn.q_proj", width);
       bias(layer + "attn.k_proj", keys);
       bias(layer + "attn.v_proj", keys);
+    }
+    if (c.experts.any() && l >= c.experts.first_dense_layers) {
+      add_experts(all, layer + "moe.", c);
+      continue;
     }
     matrix(layer + "ffn.w1", c.d_ff, width);
     matrix(layer + "ffn.w3", c.d_ff, width);

@@ -1,9 +1,11 @@
 #include "assay/verification/decoder_reference.hpp"
 
 #include <cmath>
+#include <optional>
 
 #include "decoder_parameters.hpp"
 #include "double_products.hpp"
+#include "experts_reference.hpp"
 
 namespace assay::verification {
 
@@ -13,17 +15,19 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // Of one layer; found by their names, whatever places the model has them in.
 struct LayerIds {
-  LayerIds(const train::ParameterSet& set, std::int64_t layer, bool has_biases) {
+  LayerIds(const train::ParameterSet& set, std::int64_t layer, bool has_biases, bool of_experts)
+      : has_experts(of_experts) {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     const auto find = [&](const char* name) { return decoder_parameter(set, prefix + name); };
     ln1 = find("ln1.weight"), ln2 = find("ln2.weight");
     q = find("attn.q_proj.weight"), k = find("attn.k_proj.weight"), v = find("attn.v_proj.weight");
     output = find("attn.output_proj.weight");
-    w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
+    if (!has_experts) w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
     if (!has_biases) return;
     q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
   }
-  train::ParameterSet::Id ln1, ln2, q, k, v, output, w1, w2, w3, q_bias = 0, k_bias = 0, v_bias = 0;
+  train::ParameterSet::Id ln1, ln2, q, k, v, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0, v_bias = 0;
+  bool has_experts;
 };
 
 struct Norm {
@@ -35,13 +39,17 @@ struct Layer {  // backward reads these
   Matrix input, q, k, v, attention, middle, gate, up, hidden;
   Norm norm1, norm2;
   std::vector<Matrix> probabilities;  // by sequence and head, [T, T]
+  std::optional<ExpertsReference> experts;
 };
 
 class Reference {
  public:
-  Reference(const models::DecoderConfig& config, const train::ParameterSet& set, ReferenceParameters& parameters)
+  Reference(const models::DecoderConfig& config, const train::ParameterSet& set, ReferenceParameters& parameters,
+            const ChosenExperts* chosen)
       : c_(config),
+        set_(set),
         parameters_(parameters),
+        chosen_(chosen),
         embeddings_(decoder_parameter(set, "token_embeddings.weight")),
         head_(config.tied_embeddings ? embeddings_ : decoder_parameter(set, "lm_head.weight")),
         ln_final_(decoder_parameter(set, "ln_final.weight")),
@@ -52,7 +60,7 @@ class Reference {
         head_dim_(static_cast<std::size_t>(config.d_model / config.heads)),
         kv_width_(heads_ / group_ * head_dim_),
         width_(static_cast<std::size_t>(config.d_model)) {
-    for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config.qkv_bias);
+    for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config.qkv_bias, has_experts(l));
   }
 
   // Returns the loss.
@@ -61,7 +69,8 @@ class Reference {
     std::vector<Layer> layers;
     for (const LayerIds& p : layers_) {
       layers.push_back(forward(p, std::move(x)));
-      x = output_of(p, layers.back());
+      const auto l = static_cast<std::int64_t>(layers.size()) - 1;
+      x = p.has_experts ? output_of_experts(l, layers.back()) : output_of(p, layers.back());
     }
     const Norm norm = normed(x, ln_final_);
     const Matrix dlogits = loss_of(parameters_.project(norm.y, head_), labels);
@@ -84,6 +93,8 @@ class Reference {
 
  private:
   using Id = train::ParameterSet::Id;
+
+  bool has_experts(std::int64_t layer) const { return c_.experts.any() && layer >= c_.experts.first_dense_layers; }
 
   Matrix project(const Matrix& x, Id id) const { return parameters_.project(x, id); }
   // Keeps the gradient by the weight; returns the one by x.
@@ -219,6 +230,7 @@ class Reference {
     l.middle = project(l.attention, p.output);
     add_to(l.middle, l.input);
     l.norm2 = normed(l.middle, p.ln2);
+    if (p.has_experts) return l;
     l.gate = project(l.norm2.y, p.w1);
     l.up = project(l.norm2.y, p.w3);
     l.hidden = Matrix(l.gate.rows, l.gate.columns);
@@ -232,7 +244,15 @@ class Reference {
     return x;
   }
 
-  Matrix backward(const LayerIds& p, const Layer& l, Matrix dx) {
+  Matrix output_of_experts(std::int64_t layer, Layer& l) const {
+    l.experts.emplace(c_, set_, parameters_, layer);
+    Matrix x = l.experts->forward(l.norm2.y, chosen_);
+    add_to(x, l.middle);
+    return x;
+  }
+
+  // By the second norm's result; keeps the gradients by the weights.
+  Matrix feed_forward_backward(const LayerIds& p, const Layer& l, const Matrix& dx) {
     const Matrix dhidden = project_backward(dx, l.hidden, p.w2);
     Matrix dgate(l.gate.rows, l.gate.columns);
     Matrix dup(l.up.rows, l.up.columns);
@@ -244,6 +264,11 @@ class Reference {
     }
     Matrix dnormed = project_backward(dgate, l.norm2.y, p.w1);
     add_to(dnormed, project_backward(dup, l.norm2.y, p.w3));
+    return dnormed;
+  }
+
+  Matrix backward(const LayerIds& p, const Layer& l, Matrix dx) {
+    const Matrix dnormed = l.experts ? l.experts->backward(dx) : feed_forward_backward(p, l, dx);
     add_to(dx, norm_backward(dnormed, l.middle, l.norm2, p.ln2));
 
     const Matrix dattention = project_backward(dx, l.attention, p.output);
@@ -276,7 +301,9 @@ class Reference {
   }
 
   const models::DecoderConfig& c_;
+  const train::ParameterSet& set_;
   ReferenceParameters& parameters_;
+  const ChosenExperts* chosen_;
   Id embeddings_, head_, ln_final_;
   std::vector<LayerIds> layers_;
   std::size_t context_, batch_, heads_, group_, head_dim_, kv_width_, width_;
@@ -287,15 +314,16 @@ class Reference {
 
 double decoder_reference(const models::DecoderConfig& config, const train::ParameterSet& set,
                          ReferenceParameters& parameters, const std::vector<std::int64_t>& tokens,
-                         const std::vector<std::int64_t>& labels) {
-  return Reference(config, set, parameters).run(tokens, labels);
+                         const std::vector<std::int64_t>& labels, const ChosenExperts* chosen) {
+  return Reference(config, set, parameters, chosen).run(tokens, labels);
 }
 
 DecoderGradients decoder_gradients(const models::DecoderConfig& config, const train::ParameterSet& set,
                                    const std::vector<std::vector<float>>& weights,
-                                   const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
+                                   const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels,
+                                   const ChosenExperts* chosen) {
   ParametersOnHost parameters(set, weights);
-  const double loss = decoder_reference(config, set, parameters, tokens, labels);
+  const double loss = decoder_reference(config, set, parameters, tokens, labels, chosen);
   return {loss, parameters.take_gradients()};
 }
 

@@ -43,6 +43,14 @@ void ParametersOnHost::keep_product(Id id, const Matrix& a, const Matrix& b) {
   std::copy(gradient.values.begin(), gradient.values.end(), gradients_[id].begin());
 }
 
+void ParametersOnHost::keep_products(Id id, const std::vector<std::pair<Matrix, Matrix>>& by_matrix) {
+  auto at = gradients_[id].begin();
+  for (const auto& [a, b] : by_matrix) {
+    const Matrix gradient = product(transposed(a), b);
+    at = std::copy(gradient.values.begin(), gradient.values.end(), at);
+  }
+}
+
 void ParametersOnHost::keep(Id id, const std::vector<double>& gradient) {
   gradients_[id].assign(gradient.begin(), gradient.end());
 }
@@ -57,7 +65,8 @@ ParametersInPlace::ParametersInPlace(compute::Backend& backend, const train::Par
       differences_(set.all().size()) {}
 
 Tensor ParametersInPlace::weight(Id id, std::size_t first, std::size_t count) const {
-  const Tensor all = reads_master_[id] ? set().value(id) : set().compute(id);
+  const Tensor stored = reads_master_[id] ? set().value(id) : set().compute(id);
+  const Tensor all = stored.rank < 3 ? stored : stored.view({stored.dim(0) * stored.dim(1), stored.dim(2)});
   if (count == 0) count = static_cast<std::size_t>(all.dim(0)) - first;
   return all.slice(0, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
 }
@@ -87,6 +96,21 @@ void ParametersInPlace::keep_product(Id id, const Matrix& a, const Matrix& b) {
   if (!set().all_gradients()) return;
   differences_[id] = BlockDifference(inspector_->difference_from_product(set().gradient(id), factor_, a.values,
                                                                          b.values, static_cast<std::int64_t>(a.rows)));
+}
+
+void ParametersInPlace::keep_products(Id id, const std::vector<std::pair<Matrix, Matrix>>& by_matrix) {
+  if (!set().all_gradients()) return;
+  const Tensor gradient = set().gradient(id);
+  BlockDifference difference;
+  for (std::size_t i = 0; i < by_matrix.size(); ++i) {
+    const auto& [a, b] = by_matrix[i];
+    const Tensor of_one = gradient.slice(0, static_cast<std::int64_t>(i), 1).view({gradient.dim(1), gradient.dim(2)});
+    const Matrix none_a(1, a.columns), none_b(1, b.columns);
+    difference.add(inspector_->difference_from_product(of_one, factor_, a.rows > 0 ? a.values : none_a.values,
+                                                       a.rows > 0 ? b.values : none_b.values,
+                                                       static_cast<std::int64_t>(std::max<std::size_t>(1, a.rows))));
+  }
+  differences_[id] = difference;
 }
 
 void ParametersInPlace::keep(Id id, const std::vector<double>& gradient) {

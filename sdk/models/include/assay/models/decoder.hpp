@@ -2,7 +2,8 @@
 //
 //   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
 //   y = rms_norm(x); final rms_norm; output head. Rotary pairs are interleaved. Keys and values may have fewer heads
-//   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied).
+//   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied). The
+//   feed-forward may be a mixture of experts (experts.hpp).
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 //
@@ -11,6 +12,7 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
+#include <assay/models/experts.hpp>
 #include <assay/models/naive_attention.hpp>
 #include <assay/plugin/results.hpp>
 #include <assay/train/block_parameters.hpp>
@@ -45,6 +47,7 @@ struct DecoderConfig {
   bool tied_embeddings = false;  // the output head's weights are the embedding's
   double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
   double norm_eps = 1e-5;        // of every RMSNorm
+  ExpertsConfig experts;
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
   // Otherwise one operation each, as a framework without a compiler runs them.
@@ -86,6 +89,11 @@ struct DecoderConfig {
   std::int64_t own_kv_width() const { return kv_width() / split.ranks; }
   std::int64_t own_qkv_width() const { return qkv_width() / split.ranks; }
   std::int64_t own_d_ff() const { return d_ff / split.ranks; }
+  bool has_experts(std::int64_t layer) const { return experts.any() && layer >= experts.first_dense_layers; }
+  std::int64_t dense_layers() const {
+    return experts.any() && experts.first_dense_layers < layers ? experts.first_dense_layers : layers;
+  }
+  std::int64_t expert_layers() const { return layers - dense_layers(); }
   std::int64_t own_words() const { return vocab_size / split.ranks; }
   std::int64_t own_rows() const { return split.sequence_parallel ? rows() / split.ranks : rows(); }
   // Throws assay::Error: INVALID_ARGUMENT; UNSUPPORTED where the unfused form has no such products, and where ranks
@@ -97,6 +105,7 @@ struct DecoderConfig {
 struct DecoderLayerParameters {
   train::ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
   train::ParameterSet::Id q_bias = 0, k_bias = 0, v_bias = 0;  // with qkv_bias
+  ExpertParameters experts = {};  // in the place of w2, w1 and w3, of a layer that has them
 };
 struct DecoderParameters {
   train::ParameterSet::Id lm_head, ln_final, embeddings;  // tied: lm_head is embeddings
@@ -153,6 +162,9 @@ class DecoderModel : public train::Model {
       : DecoderModel(config, set, ids, Residence{}) {}
 
   const DecoderConfig& config() const { return config_; }
+  // By layer, i32 [step_rows, per_token]: the experts that tokens go to, in place of those that the router would
+  // choose. Of dense layers empty. Where routing is not learned it is to be called before the first step.
+  void give_experts(std::vector<compute::Tensor> by_layer) { given_experts_ = std::move(by_layer); }
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
   void initialize(compute::Backend& backend) const override;  // the rotation's table
 
@@ -177,6 +189,11 @@ class DecoderModel : public train::Model {
   compute::Tensor logits() const {
     return plan_[logits_];
   }  // [N, vocab], until the fused loss or backward overwrites it; in chunks the last one's
+  // Of a layer with experts, after a step: who went where, i32 [step_rows, per_token]; the tokens that each expert of
+  // the last micro-batch had, i32 [count]; the losses of op::RoutingLosses of that, by layer with experts, fp32 [2].
+  compute::Tensor experts_of(std::int64_t layer) const { return plan_[routing_[index_of(layer)].experts]; }
+  compute::Tensor expert_counts(std::int64_t layer) const { return plan_[routing_[index_of(layer)].counts]; }
+  compute::Tensor routing_losses() const { return plan_[routing_losses_]; }
   compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
   // Of the whole model, where this is a part of one.
   std::int64_t whole_parameter_count() const { return (config_.is_split() ? unsplit_ : set_).parameter_count(); }
@@ -195,10 +212,12 @@ class DecoderModel : public train::Model {
   struct Forward {
     Id input, normed1, rstd1, qkv, attention, lse, scores, branch1, middle, normed2, rstd2, gate_up, silu, hidden,
         branch2;
+    ExpertForward experts;
     EightBits qkv_8, output_8, gate_up_8, w2_8;
   };
   struct Backward {
     Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, scores, dscores, normed1, dnormed1;
+    ExpertBackward experts;
     EightBits w2_8, gate_up_8, output_8, qkv_8;
   };
   // A packed buffer's two halves: columns of [N, 2 d_ff] when fused, else two tensors [N, d_ff] one after the other.
@@ -237,6 +256,36 @@ class DecoderModel : public train::Model {
     compute::op::EightBitRows eight_bits;
   };
   void end_branch(compute::Backend& b, const BranchEnd& end, const EightBits& by) const;
+
+  // decoder_experts.cpp: the feed-forward of layers with experts.
+  static std::size_t index_of(std::int64_t layer) { return static_cast<std::size_t>(layer); }
+  void plan_experts();
+  void plan_routing(std::int64_t layer, const std::string& name);
+  ExpertForward plan_expert_forward(const std::string& name);
+  ExpertBackward plan_expert_backward(const std::string& name);
+  void initialize_experts(compute::Backend& b) const;
+  // A token's weight is a factor of its hidden states, or, where the product behind them has a bias, or operations are
+  // one by one, of the product.
+  bool weighs_hidden() const { return config_.fused && !config_.experts.biases; }
+  // All that moves rows of tokens to the experts, and back: on one rank a gather and a sum. rows[r] = x of the token of
+  // row r; y[t] = the sum of the token's rows (+ residual[t]).
+  void send_to_experts(compute::Backend& b, std::int64_t layer, const compute::Tensor& x,
+                       const compute::Tensor& rows) const;
+  void bring_back(compute::Backend& b, std::int64_t layer, const compute::Tensor& rows, const compute::Tensor& residual,
+                  const compute::Tensor& y) const;
+  compute::Tensor chosen_experts(std::int64_t layer, std::int64_t micro_batch) const;
+  void route(compute::Backend& b, std::int64_t layer, const Forward& f, std::int64_t micro_batch) const;
+  void experts_body(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void make_expert_outputs(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void experts_end(compute::Backend& b, std::int64_t layer, const Forward& f, Id next) const;
+  void shared_expert(compute::Backend& b, const ExpertParameters& p, const Forward& f,
+                     const compute::Tensor& sum) const;
+  void experts_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
+                        std::int64_t micro_batch, train::GradientListener* listener) const;
+  // From the gradient by the layer's end to that by gate and up, and to the gradient by w2.
+  void expert_products_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
+  void shared_expert_backward(compute::Backend& b, const ExpertParameters& p, const Forward& f,
+                              const Backward& g) const;
 
   // The weights' 8 bits are made once a step, and stay for its other micro-batches.
   bool keeps_eight_bit_weights() const { return eight_bits() && config_.accumulation_steps > 1 && !residence_.blocks; }
@@ -290,9 +339,12 @@ class DecoderModel : public train::Model {
   std::size_t block_of_head() const { return static_cast<std::size_t>(config_.layers) + 1; }
 
   // Runs from normed1 to the end of the feed-forward's hidden state; forward and recomputation share it.
-  void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
+  // `routes`: not when it is made again, where experts have been chosen.
+  void layer_body(compute::Backend& b, std::int64_t layer, const Forward& f, std::int64_t micro_batch,
+                  bool routes = true) const;
   void layer_end(compute::Backend& b, std::int64_t layer, const Forward& f) const;
-  void layer_backward(compute::Backend& b, std::int64_t layer, train::GradientListener* listener) const;
+  void layer_backward(compute::Backend& b, std::int64_t layer, std::int64_t micro_batch,
+                      train::GradientListener* listener) const;
   void feed_forward_backward(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f, const Backward& g,
                              train::GradientListener* listener) const;
   void tell(train::GradientListener* listener, train::ParameterSet::Id end) const;
@@ -316,7 +368,7 @@ class DecoderModel : public train::Model {
   void forward_by(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
                   std::int64_t valid_rows, std::int64_t micro_batch) const;
   void backward_by(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
-                   std::int64_t valid_rows, train::GradientListener* listener) const;
+                   std::int64_t valid_rows, std::int64_t micro_batch, train::GradientListener* listener) const;
 
   // dw = dy^T x, on the side lane where there is one
   void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x,
@@ -344,9 +396,12 @@ class DecoderModel : public train::Model {
   const train::ParameterSet& set_;
   const DecoderParameters& ids_;
   Residence residence_;
-  std::vector<Forward> forward_;     // by layer
-  std::vector<Forward> recomputed_;  // by layer; the same as forward_ without checkpointing
-  std::vector<Backward> backward_;   // by layer
+  std::vector<Forward> forward_;                // by layer
+  std::vector<Forward> recomputed_;             // by layer; the same as forward_ without checkpointing
+  std::vector<Backward> backward_;              // by layer
+  std::vector<RoutingBuffers> routing_;         // by layer; of dense ones none is used
+  std::vector<compute::Tensor> given_experts_;  // by layer; empty: the router chooses
+  Id ones_ = 0, twos_ = 0, expert_bias_ = 0, routing_losses_ = 0;
   Id cos_ = 0, sin_ = 0;
   Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
   Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;

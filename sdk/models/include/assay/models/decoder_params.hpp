@@ -38,28 +38,32 @@ inline constexpr auto size_names = std::apply(
       return std::apply([&](const auto&... model) { return names(size.name..., model.size.name...); }, public_models);
     },
     decoder_sizes);
-inline constexpr auto dimension_params = table(
-    Param::choice("size", "small", size_names)
-        .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
+// Of what `size` says; a workload with other presets has a choice of its own in its place.
+inline constexpr auto presets_dimensions = table(
     Param::integer("d_model", 0)
         .at_least(0)
         .at_most(1 << 20)
-        .help("width of the residual stream; absent: as size says"),
-    Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help("width of the feed-forward; absent: as size says"),
-    Param::integer("layers", 0).at_least(0).at_most(4096).help("number of blocks; absent: as size says"),
+        .help("width of the residual stream; absent: as the preset says"),
+    Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help(
+        "width of the feed-forward; absent: as the preset says"),
+    Param::integer("layers", 0).at_least(0).at_most(4096).help("number of blocks; absent: as the preset says"),
     Param::integer("heads", 0)
         .at_least(0)
         .at_most(4096)
-        .help("attention heads, a divisor of d_model; absent: as size says"),
+        .help("attention heads, a divisor of d_model; absent: as the preset says"),
     Param::integer("kv_heads", 0)
         .at_least(0)
         .at_most(4096)
-        .help("heads of keys and values, a divisor of heads; 0: as many as heads, where size says nothing else"),
+        .help("heads of keys and values, a divisor of heads; 0: as many as heads, where the preset says nothing else"),
     Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
     Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
     Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
     Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
     Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary"));
+inline constexpr auto dimension_params = join(
+    table(Param::choice("size", "small", size_names)
+              .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one")),
+    presets_dimensions);
 constexpr auto batch_params(const char* help) {
   return table(Param::integer("batch_size", 4).at_least(1).at_most(1 << 20).unit("sequences").help(help));
 }
@@ -116,7 +120,8 @@ inline constexpr auto checkpointing_params = table(
 
 // Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the
 // result has a backward and is fused. It is not yet validated. Throws assay::Error.
-DecoderConfig decoder_config(const Case& c);
+// `decided_by`: the choice whose presets decide the dimensions.
+DecoderConfig decoder_config(const Case& c, const char* decided_by = "size");
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(const Case& c);
 

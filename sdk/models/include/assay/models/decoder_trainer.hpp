@@ -52,6 +52,10 @@ class DecoderTrainer : public train::Trainer {
   const compute::Tensor& global_labels() const { return global_labels_; }
   std::int64_t valid_rows() const { return valid_rows_; }    // labels >= 0 of this rank
   std::int64_t first_token() const { return first_token_; }  // its embedding has a gradient
+  // Of experts whose routing is drawn: for DecoderModel::give_experts of a model of `config`, a part of this one's
+  // layers and tokens; else empty.
+  std::vector<compute::Tensor> drawn_experts_for(const DecoderConfig& config) const;
+  void give_experts(std::vector<compute::Tensor> by_layer) { model_.give_experts(std::move(by_layer)); }
 
  private:
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks,
@@ -68,8 +72,9 @@ class DecoderTrainer : public train::Trainer {
   train::ParameterSet whole_;  // the model's parameters, where they come and go
   DecoderParameters ids_;
   DecoderModel model_;
-  DeviceMemory data_memory_;
+  DeviceMemory data_memory_, experts_memory_;
   compute::Tensor inputs_, labels_, global_inputs_, global_labels_;
+  compute::Tensor experts_;  // i32 [step_rows, per_token], where they are drawn
   std::int64_t valid_rows_ = 0;
   std::int64_t first_token_ = 0;
 };

@@ -19,7 +19,7 @@ namespace assay::train {
 
 struct Parameter {
   std::string name;                   // as in a safetensors file
-  std::vector<std::int64_t> dims;     // (out, in) for matrices
+  std::vector<std::int64_t> dims;     // (out, in) for matrices, (count, out, in) for a stack of them
   std::int64_t offset = 0;            // elements from the arena's begin
   float init_mean = 0, init_std = 0;  // it starts from this normal distribution; std 0: the constant mean
   std::int64_t elements() const {

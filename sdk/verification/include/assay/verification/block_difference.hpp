@@ -3,7 +3,6 @@
 #pragma once
 #include <assay/compute/inspector.hpp>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 namespace assay::verification {
@@ -14,9 +13,10 @@ class BlockDifference {
 
   BlockDifference() = default;
   BlockDifference(const std::vector<float>& found, const std::vector<float>& expected) { add(found, expected); }
-  explicit BlockDifference(const compute::BlockSums& sums);
+  explicit BlockDifference(const compute::BlockSums& sums) { add(sums); }
   // Adds the next elements. Sequences of different lengths differ by infinity.
   void add(const std::vector<float>& found, const std::vector<float>& expected);
+  void add(const compute::BlockSums& sums);  // of the next elements, whose blocks begin with them
 
   std::size_t elements() const { return elements_; }
   double expected_squares() const;  // the sum of the squares of what was expected
@@ -32,9 +32,13 @@ class BlockDifference {
   double factor(double scale = 0) const;
 
  private:
+  struct Block {
+    double distance = 0, expected = 0;  // sums of squares
+    std::size_t elements = 0;
+  };
   std::size_t elements_ = 0;
-  std::vector<std::pair<double, double>> blocks_;  // sums of squares: of the distance, of what was expected
-  double along_ = 0;                               // the sum of distance times what was expected
+  std::vector<Block> blocks_;
+  double along_ = 0;  // the sum of distance times what was expected
   bool is_comparable_ = true;
 };
 

@@ -15,15 +15,26 @@ struct DecoderGradients {
   std::vector<std::vector<float>> gradients;  // by parameter; rounded once, at the end
 };
 
+// Which experts the tokens of a step went to, as the device has it.
+struct ChosenExperts {
+  std::vector<std::vector<std::int32_t>> by_layer;  // [rows, per_token]; of dense layers empty
+  // Chosen by the router, they must be the best by their logits, but for so much of the logits' root mean square;
+  // infinite, where they were drawn.
+  double rounding = 0;
+};
+
 // Keeps the gradients by the parameters, and returns the loss. The other arguments are those of decoder_gradients().
+// Without `chosen` it chooses itself; throws WRONG_RESULT where another choice is wrong.
 double decoder_reference(const models::DecoderConfig& config, const train::ParameterSet& set,
                          ReferenceParameters& parameters, const std::vector<std::int64_t>& tokens,
-                         const std::vector<std::int64_t>& labels);
+                         const std::vector<std::int64_t>& labels, const ChosenExperts* chosen = nullptr);
 
-// `config`: the shape; its precision, paths and split are not looked at. `weights` by parameter, in the order of `set`,
+// `config`: the shape; its precision, paths and split are not looked at. Tokens of all micro-batches are one batch, of
+// which each has an equal part. `weights` by parameter, in the order of `set`,
 // in which parameters are found by their names; tokens and labels [batch * context].
 DecoderGradients decoder_gradients(const models::DecoderConfig& config, const train::ParameterSet& set,
                                    const std::vector<std::vector<float>>& weights,
-                                   const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels);
+                                   const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels,
+                                   const ChosenExperts* chosen = nullptr);
 
 }  // namespace assay::verification

@@ -7,6 +7,7 @@
 #include <assay/verification/matrix.hpp>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace assay::verification {
@@ -28,13 +29,18 @@ class ReferenceParameters {
 
   // The gradient of a matrix is a' b.
   virtual void keep_product(Id id, const Matrix& a, const Matrix& b) = 0;
+  // Of a stack of matrices, which reads as one with all their rows: of each matrix a' b; without rows it is 0.
+  virtual void keep_products(Id id, const std::vector<std::pair<Matrix, Matrix>>& by_matrix) = 0;
   virtual void keep(Id id, const std::vector<double>& gradient) = 0;
 
-  std::size_t rows_of(Id id) const { return static_cast<std::size_t>(set_.all()[id].dims[0]); }
+  std::size_t rows_of(Id id) const {
+    const train::Parameter& p = set_.all()[id];
+    return static_cast<std::size_t>(p.dims.size() < 2 ? p.dims[0] : p.elements() / p.dims.back());
+  }
 
  protected:
   const train::ParameterSet& set() const { return set_; }
-  std::size_t columns_of(Id id) const { return static_cast<std::size_t>(set_.all()[id].dims[1]); }
+  std::size_t columns_of(Id id) const { return static_cast<std::size_t>(set_.all()[id].dims.back()); }
 
  private:
   const train::ParameterSet& set_;
@@ -50,6 +56,7 @@ class ParametersOnHost final : public ReferenceParameters {
   Matrix rows(Id id, const std::vector<std::int64_t>& which) override;
   std::vector<double> vector(Id id) override;
   void keep_product(Id id, const Matrix& a, const Matrix& b) override;
+  void keep_products(Id id, const std::vector<std::pair<Matrix, Matrix>>& by_matrix) override;
   void keep(Id id, const std::vector<double>& gradient) override;
 
   std::vector<std::vector<float>> take_gradients() { return std::move(gradients_); }
@@ -75,6 +82,7 @@ class ParametersInPlace final : public ReferenceParameters {
   Matrix rows(Id id, const std::vector<std::int64_t>& which) override;
   std::vector<double> vector(Id id) override;
   void keep_product(Id id, const Matrix& a, const Matrix& b) override;
+  void keep_products(Id id, const std::vector<std::pair<Matrix, Matrix>>& by_matrix) override;
   void keep(Id id, const std::vector<double>& gradient) override;
 
   // Those of parameters that are not used are empty; a forward alone has none at all. Throws INTERNAL where the

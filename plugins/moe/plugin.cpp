@@ -1,0 +1,3 @@
+#include "workload.hpp"
+
+ASSAY_PLUGIN("org.assay.moe", "1.0.0", moe::Workload)

@@ -1,0 +1,56 @@
+#include "settings.hpp"
+
+#include <string>
+
+namespace moe {
+
+assay::models::ExpertsConfig experts_config(const assay::Case& c) {
+  const auto integer = [&](const char* name) { return c.get<std::int64_t>(name); };
+  const auto real = [&](const char* name) { return c.get<double>(name); };
+  assay::models::ExpertsConfig e;
+  e.count = integer("experts");
+  e.per_token = integer("experts_per_token");
+  e.d_ff = integer("expert_d_ff");
+  e.shared_d_ff = integer("shared_d_ff");
+  e.first_dense_layers = integer("first_dense_layers");
+  e.rule = {.score = c.choice("score", scores),
+            .normalized = c.get<bool>("normalized_weights"),
+            .factor = static_cast<float>(real("weights_factor"))};
+  e.unit = {.alpha = static_cast<float>(real("unit_alpha")),
+            .limit = static_cast<float>(real("unit_limit")),
+            .offset = static_cast<float>(real("unit_offset"))};
+  e.biases = c.get<bool>("expert_biases");
+  e.expert_bias = c.get<bool>("choice_bias");
+  e.balance_coefficient = real("balance_coefficient");
+  e.z_coefficient = real("z_coefficient");
+  e.routing = c.choice("routing", routings);
+  e.zipf_exponent = real("zipf_exponent");
+  return e;
+}
+
+Settings::Settings(const assay::Case& c) {
+  pass = c.choice("pass", passes);
+  dump_file = c.get<std::string>("dump");
+  assay::models::DecoderConfig& model = trainer.model;
+  model = assay::models::decoder_config(c, "model");
+  model.experts = experts_config(c);
+  model.fused = assay::workload::is_graph(c);
+  model.keep_logits = !dump_file.empty();
+  model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
+  const auto of_fused = [&](const char* setting, bool set) {
+    if (set && !model.fused)
+      throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string(setting) +
+                                                     " is of the fused operations, and execution = \"eager\" has none; "
+                                                     "leave it out, or set execution = \"graph\"");
+  };
+  of_fused("keep_outputs", model.keep_outputs);
+  of_fused("residual_add = \"product\"", model.residual_in_products);
+  model.validate();
+  trainer.optimizer = assay::train::optimizer_config(c);
+  trainer.seed = c.seed();
+  trainer.train_step = pass == Pass::train_step;  // ranks do not communicate: each takes the whole batch
+  trainer.weights_file = c.get<std::string>("weights");
+  trainer.inputs_file = c.get<std::string>("inputs");
+}
+
+}  // namespace moe

@@ -1,0 +1,226 @@
+// Is what was timed the right computation? As of the decoder workload, and beside that of the router: which experts a
+// token goes to is decided by its best scores, and where two are nearly equal, by rounding. Steps that are compared
+// with each other are therefore given the experts of the timed one; which ones are the best is judged where the
+// operations are audited, and where a few tokens are held against a float64 model.
+#include <assay/compute/audited_backend.hpp>
+#include <assay/verification/decoder_check.hpp>
+#include <assay/verification/decoder_data_check.hpp>
+#include <assay/verification/experts_check.hpp>
+#include <assay/verification/loss_scale_check.hpp>
+#include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/other_path.hpp>
+#include <assay/verification/spread_constants.hpp>
+#include <assay/verification/unmeasured.hpp>
+#include <assay/workload/text.hpp>
+#include <cmath>
+#include <optional>
+
+#include "workload.hpp"
+
+namespace moe {
+
+using assay::DeviceMemory;
+using assay::Error;
+using assay::compute::DType;
+using assay::compute::Tensor;
+using assay::models::DecoderConfig;
+using assay::models::DecoderModel;
+using assay::train::ParameterSet;
+using assay::verification::ChosenExperts;
+using assay::verification::Outcome;
+
+namespace {
+
+// Experts that were chosen, on the device once more.
+class GivenExperts {
+ public:
+  GivenExperts(const assay::Host& host, assay::compute::Backend& backend, const ChosenExperts& chosen,
+               std::int64_t per_token) {
+    std::size_t count = 0;
+    for (const auto& of_layer : chosen.by_layer) count += of_layer.size();
+    memory_ = DeviceMemory(host, ASSAY_MEMORY_DATA, count * sizeof(std::int32_t), "verification");
+    auto* at = memory_.data<char>();
+    for (const auto& of_layer : chosen.by_layer) {
+      by_layer_.emplace_back();
+      if (of_layer.empty()) continue;
+      by_layer_.back() = Tensor(at, DType::i32, {static_cast<std::int64_t>(of_layer.size()) / per_token, per_token});
+      backend.upload(by_layer_.back(), of_layer.data());
+      at += by_layer_.back().bytes();
+    }
+  }
+  const std::vector<Tensor>& by_layer() const { return by_layer_; }
+
+ private:
+  DeviceMemory memory_;
+  std::vector<Tensor> by_layer_;
+};
+
+}  // namespace
+
+void Workload::check_experts_asked() const {
+  using assay::models::ExpertsConfig;
+  const ExpertsConfig &found = trainer_.config().model.experts, &asked = asked_experts_;
+  const auto numbers = [](const ExpertsConfig& e) {
+    return std::vector<std::pair<const char*, double>>{
+        {"experts", static_cast<double>(e.count)},
+        {"experts_per_token", static_cast<double>(e.per_token)},
+        {"expert_d_ff", static_cast<double>(e.d_ff)},
+        {"shared_d_ff", static_cast<double>(e.shared_d_ff)},
+        {"first_dense_layers", static_cast<double>(e.first_dense_layers)},
+        {"score", static_cast<double>(e.rule.score)},
+        {"normalized_weights", e.rule.normalized ? 1 : 0},
+        {"weights_factor", static_cast<double>(e.rule.factor)},
+        {"unit_alpha", static_cast<double>(e.unit.alpha)},
+        {"unit_limit", static_cast<double>(e.unit.limit)},
+        {"unit_offset", static_cast<double>(e.unit.offset)},
+        {"expert_biases", e.biases ? 1 : 0},
+        {"choice_bias", e.expert_bias ? 1 : 0},
+        {"balance_coefficient", e.balance_coefficient},
+        {"z_coefficient", e.z_coefficient},
+        {"routing", static_cast<double>(e.routing)},
+        {"zipf_exponent", e.zipf_exponent}};
+  };
+  const auto is = numbers(found), should_be = numbers(asked);
+  for (std::size_t i = 0; i < is.size(); ++i)
+    if (is[i].second != should_be[i].second)
+      throw Error(ASSAY_WRONG_RESULT, "what was trained has " + std::string(is[i].first) + " " +
+                                          assay::workload::number(is[i].second, "%.9g") + ", the experiment asks for " +
+                                          assay::workload::number(should_be[i].second, "%.9g"));
+}
+
+// By a graph, if the timed steps replayed one, else by the operations one by one.
+void Workload::enqueue_timed(const Launch& launch) {
+  if (graph_) return graph_->launch();
+  training_step(trainer_, launch);
+}
+
+void Workload::enqueue(const DecoderModel& of, assay::compute::Backend& by) const {
+  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
+}
+
+// With constants other than those of the start, and the experts that these lead to.
+void Workload::check_operations(assay::compute::Backend& audited, double loss_scale) {
+  const DecoderModel& of = trainer_.model();
+  trainer_.prepare([&] { enqueue(of, trainer_.backend()); });
+  trainer_.prepare(audited, [&](assay::compute::Backend& by) { enqueue(of, by); });
+  trainer_.start(loss_scale);
+  assay::verification::spread_constants(trainer_.backend(), trainer_.parameters());
+  enqueue(of, audited);
+}
+
+std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
+  return assay::verification::compare_paths(
+      what, trainer_.backend(), timed, trainer_.loss_of(other), [&](std::size_t i) { return compared(i); },
+      assay::verification::decoder_tolerance(model()), trainer_.parameters(),
+      trainer_.parameters().all()[trainer_.ids().embeddings].name);
+}
+
+// The gradients by parameter, and, as most rows of the embedding's are zero, one that is not.
+Tensor Workload::compared(std::size_t index) const {
+  const ParameterSet& set = trainer_.parameters();
+  if (index < set.all().size()) return set.gradient(index);
+  return set.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1);
+}
+
+Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double& loss_scale) {
+  trainer_.initialize();
+  const bool updates = settings_.pass == Pass::train_step;
+  std::string updated;
+  if (updates) assay::begin_part(host_, "optimizer");
+  if (updates) text += assay::verification::check_skipped_step(trainer_, [&] { enqueue_timed(launch); });
+  loss_scale = assay::verification::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
+  assay::verification::spoil_compute_copy(trainer_.backend(), trainer_.parameters());
+  trainer_.start(loss_scale);
+  if (updates) {
+    assay::verification::OptimizerCheck optimizer(trainer_);
+    enqueue_timed(launch);
+    optimizer.after_step();
+    optimizer.set_visible_rate();
+    enqueue_timed(launch);
+    optimizer.after_step();
+    updated = optimizer.text();
+    updated += assay::verification::check_late_updates(trainer_, optimizer, [&] {
+      assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
+      enqueue_timed(launch);
+    });
+    trainer_.start(loss_scale);
+    optimizer.set_visible_rate();
+  }
+  assay::begin_part(host_, "timed_step");
+  assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
+  enqueue_timed(launch);
+  Outcome out = assay::verification::outcome_of_gradients(trainer_.backend(), trainer_.parameters(),
+                                                          trainer_.loss_of(trainer_.model()));
+  out.kept.push_back(assay::compute::inspector_of(trainer_.backend())
+                         ->keep(compared(trainer_.parameters().all().size()), assay::verification::compared_elements));
+  text += assay::verification::check_routing(trainer_);
+  text += check_start(out.loss) + updated;
+  return out;
+}
+
+// As of the decoder workload: a final norm stands before the head, whatever the layers are.
+std::string Workload::check_start(double loss) const {
+  const auto vocab = static_cast<double>(model().vocab_size);
+  const auto d = static_cast<double>(model().d_model);
+  const double variance = 2 * d / (d + vocab);
+  const double allowed = 0.05 + 5 * std::sqrt((variance + 0.01) / static_cast<double>(trainer_.valid_rows()));
+  const double usual = std::log(vocab) + variance / 2;
+  const double own_logit = model().tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
+  const double most = model().tied_embeddings ? std::log(std::exp(usual) + std::exp(own_logit)) : usual;
+  return assay::verification::check_starting_loss(loss, {(usual + most) / 2, allowed + (most - usual) / 2},
+                                                  settings_.trainer.weights_file.empty());
+}
+
+assay::Verified Workload::verify(const Launch& launch) {
+  const assay::verification::Unmeasured unmeasured(trainer_.backend());
+  assay::begin_part(host_, "data");
+  asked_.check(trainer_.config());
+  check_experts_asked();
+  std::string text = assay::verification::check_finite(trainer_, trainer_.model());
+  text += assay::verification::check_data(trainer_);
+  text += assay::verification::check_routing(trainer_);
+  double loss_scale = assay::verification::verification_loss_scale;
+  const Outcome timed = timed_outcome(launch, text, loss_scale);
+  const GivenExperts given(host_, trainer_.backend(),
+                           assay::verification::chosen_experts(trainer_.backend(), trainer_.model()),
+                           model().experts.per_token);
+  const bool captured = graph_ != nullptr;
+  graph_.reset();  // its addresses may be about to change
+  assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
+  assay::begin_part(host_, "operations");
+  check_operations(audited, loss_scale);
+  trainer_.give_experts(given.by_layer());
+  if (captured) {
+    trainer_.start(loss_scale);
+    enqueue(trainer_.model(), trainer_.backend());
+    text += compare_with("captured step against its operations one by one", timed, trainer_.model()) + "; ";
+  }
+  const bool operations_in_part = !audited.looked_at_all();
+  assay::begin_part(host_, "float64_model");
+  const assay::Verified exact = assay::verification::with_room_of(trainer_.backend(), timed, [&] {
+    return assay::verification::check_against_float64(host_, trainer_, loss_scale);
+  });
+  text += exact.text;
+  assay::begin_part(host_, "other_path");
+  const std::string what = assay::verification::against_the_other_path(model().fused);
+  std::optional<DecoderModel> other;
+  const auto make_other = [&](const DecoderConfig& config) {
+    other.emplace(config, trainer_.parameters(), trainer_.ids());
+    other->give_experts(given.by_layer());
+    trainer_.lend_memory(*other);
+    trainer_.prepare(audited, [&](assay::compute::Backend& by) { enqueue(*other, by); });
+  };
+  if (!assay::verification::make_other_path(
+          trainer_.backend(), timed,
+          {[&] { make_other(assay::verification::opposite_path(model())); },
+           [&] { make_other(assay::verification::opposite_path_by_definition(model())); }}))
+    return {text + audited.text() + "; " + assay::verification::no_room_text(what, *other), true};
+  other->initialize(trainer_.backend());
+  trainer_.start(loss_scale);
+  enqueue(*other, audited);  // of its operations those that the timed path has not
+  text += audited.text() + "; " + compare_with(what, timed, *other);
+  return {text + ", of " + assay::verification::share_of(timed, trainer_.parameters()),
+          operations_in_part || exact.in_part};
+}
+
+}  // namespace moe

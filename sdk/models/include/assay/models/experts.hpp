@@ -1,0 +1,84 @@
+// The feed-forward of a mixture of experts: a router gives each token a weight for each of its experts, and
+//
+//   y = x + sum_j weight_j expert_j(rms_norm(x)) (+ shared(rms_norm(x)))
+//
+// where an expert is a gated unit between two products. No token is dropped: the N k rows are sorted by expert, in the
+// order of the tokens, and each expert multiplies as many as it has. Nothing of a step is read by the host.
+#pragma once
+#include <assay/compute/operations/experts.hpp>
+
+#include <assay/train/buffer_plan.hpp>
+#include <assay/train/parameters.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::models {
+
+struct DecoderConfig;
+
+// Who chooses the experts of a token: the router by its scores; or a table that is drawn once, of equal counts, or of
+// counts as skewed as Zipf's law. Weights are the router's in any case.
+enum class Routing { learned, balanced, zipf };
+
+struct ExpertsConfig {
+  std::int64_t count = 0;               // 0: none; every feed-forward is dense
+  std::int64_t per_token = 1;           // experts that a token goes to
+  std::int64_t d_ff = 0;                // hidden states of one expert
+  std::int64_t shared_d_ff = 0;         // of the SwiGLU that every token goes to, too; 0: none
+  std::int64_t first_dense_layers = 0;  // that have a dense feed-forward instead
+  compute::RoutingRule rule;
+  compute::GatedUnit unit;
+  bool biases = false;       // of the router and of the experts' products; the router's logits are then rounded
+  bool expert_bias = false;  // one number for each expert beside its score, for the choice alone; it stays 0
+  // What the gradients of the two losses of op::RoutingLosses are multiplied by, of each layer and micro-batch; the
+  // reported loss is the cross-entropy alone.
+  double balance_coefficient = 0, z_coefficient = 0;
+  Routing routing = Routing::learned;
+  double zipf_exponent = 1;  // expert e, counted from 0, has a weight of (e + 1)^-exponent
+
+  bool any() const { return count > 0; }
+};
+
+// Throws assay::Error: INVALID_ARGUMENT, or UNSUPPORTED where the form of the decoder has no experts.
+void validate_experts(const DecoderConfig& config);
+
+// Ids of the parameters of one layer, in the order of the arena.
+struct ExpertParameters {
+  train::ParameterSet::Id w2 = 0, w2_bias = 0, w13 = 0, w13_bias = 0, router = 0, router_bias = 0;
+  train::ParameterSet::Id shared_w2 = 0, shared_w1 = 0, shared_w3 = 0;
+};
+// w2 [E, d_model, d_ff]; w13 [E, 2 d_ff, d_model], an expert's rows of the gate and then those of up. Initial values
+// are normal with the deviation that one expert's matrix has by itself.
+ExpertParameters add_expert_parameters(train::ParameterSet& set, const DecoderConfig& config,
+                                       const std::string& layer_prefix);
+
+// All parameters of the experts of a layer, and those that one token uses.
+std::int64_t expert_parameters(const DecoderConfig& config);
+std::int64_t active_expert_parameters(const DecoderConfig& config);
+// Of the whole model: what a token does not use is left out.
+std::int64_t active_parameters(const DecoderConfig& config, std::int64_t all);
+
+// Of one token, a multiply-add as two: the router, its experts, the shared one.
+std::uint64_t expert_layer_flops(const DecoderConfig& config);
+
+// Experts [tokens, per_token] by `routing`, which is not learned; of a token distinct. The same on every machine.
+std::vector<std::int32_t> drawn_experts(const ExpertsConfig& config, std::int64_t tokens, std::uint64_t seed);
+
+// The buffers of the choice and of the sorting, which backward reads, too; they are made once, also with checkpointing.
+struct RoutingBuffers {
+  using Id = train::BufferPlan::Id;
+  Id logits = 0, scores = 0, lse = 0, experts = 0, weights = 0, counts = 0, offsets = 0, places = 0, sources = 0;
+};
+struct ExpertForward {
+  using Id = train::BufferPlan::Id;
+  Id rows = 0, gate_up = 0, hidden = 0, outputs = 0, weighted = 0;
+  Id shared_gate_up = 0, shared_hidden = 0, shared_branch = 0;
+};
+struct ExpertBackward {
+  using Id = train::BufferPlan::Id;
+  Id doutputs = 0, dhidden = 0, hidden = 0, rows = 0, drows = 0, dgate = 0, dweights = 0, unused_dweights = 0;
+  Id dlogits = 0, drouted = 0, shared_hidden = 0, shared_dhidden = 0;
+};
+
+}  // namespace assay::models
