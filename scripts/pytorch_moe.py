@@ -22,6 +22,7 @@ from pytorch_peer import PeakMemory, assay, give_up
 NAMES = ("d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "experts", "experts_per_token", "expert_d_ff",
          "shared_d_ff", "first_dense_layers", "rope_theta", "norm_eps", "qk_norm", "qkv_bias", "normalized_weights",
          "expert_biases", "unit_alpha", "unit_limit", "unit_offset")
+REAL = ("rope_theta", "norm_eps", "unit_alpha", "unit_limit", "unit_offset")
 MODELS = {
     "tiny": (64, 256, 2, 4, 2, 16, 1000, 8, 2, 64, 0, 0, 1e4, 1e-5, False, False, True, False, 1, 0, 0),
     "qwen3-30b-a3b": (2048, 6144, 48, 32, 4, 128, 151936, 128, 8, 768, 0, 0, 1e6, 1e-6, True, False, True, False, 1, 0, 0),
@@ -293,8 +294,8 @@ def parser():
     p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     p.add_argument("--model", default="tiny", choices=MODELS)
     for name, value in zip(NAMES, MODELS["tiny"]):
-        p.add_argument(f"--{name}", type=boolean if isinstance(value, bool) else type(value) if value else float
-                       if name.startswith("unit") else int, help="in place of the model's")
+        kind = boolean if isinstance(value, bool) else float if name in REAL else int
+        p.add_argument(f"--{name}", type=kind, help="in place of the model's")
     p.add_argument("--batch_size", type=int, default=4)
     p.add_argument("--context_length", type=int, default=128)
     p.add_argument("--step", default="train_step", choices=["forward_backward", "train_step"])
