@@ -21,9 +21,10 @@ except ImportError:  # before Python 3.11
 SOURCES = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(SOURCES / "scripts"))
 import pytorch_collectives
+import pytorch_moe
 import pytorch_peer
 
-PAIRS = ["attention", "collectives", "decoder", "encoder-decoder"]
+PAIRS = ["attention", "collectives", "decoder", "encoder-decoder", "moe"]
 
 
 def experiment(name):
@@ -85,6 +86,21 @@ class Experiments(unittest.TestCase):
                 self.assertGreater(len(both), 3, name)
                 for key in both:
                     self.assertEqual(our_case[key], their_case[key], (name, key))
+
+
+class Experts(unittest.TestCase):
+    def test_flops_are_of_what_a_token_uses(self):
+        case = pytorch_moe.parser().parse_args(["--model", "qwen3-30b-a3b", "--layers", "4", "--vocab_size", "10000"])
+        model = pytorch_moe.model_of(case)
+        self.assertEqual((model.layers, model.vocab_size, model.head_dim, model.qk_norm), (4, 10000, 128, True))
+        attention = 2 * 2048 * (4096 + 512) + 4096 * 1000
+        experts = 2048 * (128 + 3 * 8 * 768)
+        self.assertEqual(pytorch_moe.active_flops(model, 10, 1000), 60 * (4 * (attention + experts) + 2048 * 10000))
+
+    def test_what_the_case_says_goes_before_what_the_model_says(self):
+        case = pytorch_moe.parser().parse_args(["--qk_norm", "true", "--unit_limit", "7.5", "--first_dense_layers", "1"])
+        model = pytorch_moe.model_of(case)
+        self.assertEqual((model.qk_norm, model.unit_limit, model.first_dense_layers, model.experts), (True, 7.5, 1, 8))
 
 
 class Collectives(unittest.TestCase):
