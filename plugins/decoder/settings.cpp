@@ -30,24 +30,9 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
                          "\"train_step\", or leave it out");
     model.precision.state = assay::compute::DType::bf16;
   }
-  trainer.update_beside_backward = c.choice("update", updates) == Update::beside_backward;
-  if (trainer.update_beside_backward) {
-    const auto refuse = [](const char* why) {
-      throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string("update = \"beside_backward\" ") + why);
-    };
-    if (pass != Pass::train_step) refuse("needs a training step; expected pass = \"train_step\"");
-    if (model.precision.loss_scaling)
-      refuse("cannot have the loss scale of fp16, which has to see all gradients first; expected another precision");
-    if (model.side_lane) refuse("takes the second stream for itself; expected side_lane = false");
-    if (!c.prepares()) refuse("needs prepared steps; expected measure.prepare = true");
-  }
-  left_multiprocessors = c.get<std::int32_t>("leave_multiprocessors");
-  if (left_multiprocessors > 0 && !trainer.update_beside_backward)
-    throw assay::Error(ASSAY_INVALID_ARGUMENT,
-                       "leave_multiprocessors leaves them to an update beside backward, and there is none; leave it "
-                       "out, or set update = \"beside_backward\"");
-  trainer.data_rank = 0, trainer.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
   trainer.train_step = pass == Pass::train_step;
+  left_multiprocessors = assay::models::read_update(c, trainer);
+  trainer.data_rank = 0, trainer.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
   trainer.weights_file = c.get<std::string>("weights");
   trainer.inputs_file = c.get<std::string>("inputs");
 }

@@ -3,6 +3,7 @@
 #include <assay/models/attention_params.hpp>
 #include <assay/models/decoder_params.hpp>
 #include <assay/models/decoder_trainer.hpp>
+#include <assay/models/update_params.hpp>
 #include <assay/train/optimizer_params.hpp>
 #include <assay/workload/execution.hpp>
 #include <assay/workload/precision.hpp>
@@ -30,11 +31,6 @@ enum class Moments { as_precision, bf16 };
 inline constexpr auto moments =
     assay::choices<Moments>({{"as_precision", Moments::as_precision}, {"bf16", Moments::bf16}});
 
-// Where the optimizer's update runs.
-enum class Update { after_backward, beside_backward };
-inline constexpr auto updates =
-    assay::choices<Update>({{"after_backward", Update::after_backward}, {"beside_backward", Update::beside_backward}});
-
 using assay::Param;
 inline constexpr auto params = assay::join(
     assay::models::model_params,
@@ -54,15 +50,9 @@ inline constexpr auto params = assay::join(
             .at_most(1 << 16)
             .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"),
         Param::choice("moments", Moments::as_precision, moments)
-            .help("format of AdamW's moments; bf16: half the memory of fp32 ones, rounded to nearest at each step"),
-        Param::choice("update", Update::after_backward, updates)
-            .help("beside_backward: parameters are updated while backward is on its way to the next ones, on cuda on a "
-                  "second stream; of prepared training steps, not of fp16, nor with side_lane"),
-        Param::integer("leave_multiprocessors", 0)
-            .at_least(0)
-            .at_most(64)
-            .help("cuda, with update = beside_backward: multiprocessors that the products of the last "
-                  "micro-batch's backward do not count on, so that the update finds room"),
+            .help("format of AdamW's moments; bf16: half the memory of fp32 ones, rounded to nearest at each step")),
+    assay::models::update_params,
+    assay::table(
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),

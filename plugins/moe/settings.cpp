@@ -49,6 +49,7 @@ Settings::Settings(const assay::Case& c) {
   trainer.optimizer = assay::train::optimizer_config(c);
   trainer.seed = c.seed();
   trainer.train_step = pass == Pass::train_step;  // ranks do not communicate: each takes the whole batch
+  left_multiprocessors = assay::models::read_update(c, trainer);
   trainer.weights_file = c.get<std::string>("weights");
   trainer.inputs_file = c.get<std::string>("inputs");
 }

@@ -3,6 +3,7 @@
 #include <assay/models/attention_params.hpp>
 #include <assay/models/decoder_params.hpp>
 #include <assay/models/decoder_trainer.hpp>
+#include <assay/models/update_params.hpp>
 #include <assay/train/optimizer_params.hpp>
 #include <assay/workload/execution.hpp>
 #include <assay/workload/precision.hpp>
@@ -20,6 +21,7 @@ struct Settings {
 
   assay::models::DecoderTrainerConfig trainer;
   Pass pass = Pass::train_step;
+  std::int32_t left_multiprocessors = 0;
   std::string dump_file;  // "" is none
 };
 
@@ -88,7 +90,9 @@ inline constexpr auto params = assay::join(
         Param::integer("accumulation_steps", 1)
             .at_least(1)
             .at_most(1 << 16)
-            .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"),
+            .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update")),
+    assay::models::update_params,
+    assay::table(
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),
         Param::input_path("inputs").help(
             "safetensors file with input_ids and labels, int64 [batch, context]; empty: random"),

@@ -95,7 +95,7 @@ void Workload::enqueue_timed(const Launch& launch) {
 }
 
 void Workload::enqueue(const DecoderModel& of, assay::compute::Backend& by) const {
-  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
+  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows(), trainer_.left_multiprocessors());
 }
 
 // With constants other than those of the start, and the experts that these lead to.

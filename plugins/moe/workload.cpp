@@ -9,7 +9,9 @@ namespace moe {
 using Marks = assay::train::Trainer::Marks;
 
 Workload::Workload(const assay::Case& c)
-    : host_(c.host()), settings_(c), asked_(c), asked_experts_(experts_config(c)), trainer_(host_, settings_.trainer) {}
+    : host_(c.host()), settings_(c), asked_(c), asked_experts_(experts_config(c)), trainer_(host_, settings_.trainer) {
+  trainer_.leave_multiprocessors(settings_.left_multiprocessors);
+}
 
 assay::Work Workload::work() const {
   const auto micro_batches = static_cast<std::uint64_t>(model().accumulation_steps);

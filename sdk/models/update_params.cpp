@@ -1,0 +1,27 @@
+#include "assay/models/update_params.hpp"
+
+#include <string>
+
+namespace assay::models {
+
+std::int32_t read_update(const Case& c, DecoderTrainerConfig& trainer) {
+  trainer.update_beside_backward = c.choice("update", updates) == Update::beside_backward;
+  if (trainer.update_beside_backward) {
+    const auto refuse = [](const char* why) {
+      throw Error(ASSAY_INVALID_ARGUMENT, std::string("update = \"beside_backward\" ") + why);
+    };
+    if (!trainer.train_step) refuse("needs a training step; expected pass = \"train_step\"");
+    if (trainer.model.precision.loss_scaling)
+      refuse("cannot have the loss scale of fp16, which has to see all gradients first; expected another precision");
+    if (trainer.model.side_lane) refuse("takes the second stream for itself; expected side_lane = false");
+    if (!c.prepares()) refuse("needs prepared steps; expected measure.prepare = true");
+  }
+  const auto left = c.get<std::int32_t>("leave_multiprocessors");
+  if (left > 0 && !trainer.update_beside_backward)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "leave_multiprocessors leaves them to an update beside backward, and there is none; leave it out, or "
+                "set update = \"beside_backward\"");
+  return left;
+}
+
+}  // namespace assay::models
