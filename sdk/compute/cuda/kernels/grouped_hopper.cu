@@ -1,12 +1,11 @@
 // Products of groups of rows by Hopper's warpgroup matrix units, for bf16 and fp16.
 //
-// Two blocks of a cluster take tiles of 256 x 256 of c in turn, and stay on their multiprocessors. Each has up to two
-// units of 64 rows, a warpgroup for each: a tile at the end of a group is shared out by units, so that no unit without
-// rows is multiplied. One warp of each block has boxes copied to a ring of `stages` in shared memory, 64 of the summed
-// dimension at a time: its own units' of a, and half of b for both blocks. What a warpgroup has summed goes through
-// shared memory to c, line by line and only as many lines as the group has rows, while the next tile is multiplied
-// already: copying runs ahead over the ends of tiles. A box that reaches over a group's end has rows of the next group:
-// of rows they are computed and not stored; where rows are what is summed over, they are set to 0 first.
+// A block stays on its multiprocessor and takes tiles of 128 x 256 of c in turn. One warp of its first warpgroup has
+// boxes of a and b copied to a ring of `stages` in shared memory, 64 of the summed dimension at a time; the other two
+// warpgroups multiply, each 64 rows. What they have summed goes through shared memory to c, line by line and only as
+// many lines as the group has rows, while the next tile is multiplied already: copying runs ahead over the ends of
+// tiles. A box that reaches over a group's end has rows of the next group: of rows they are computed and not stored;
+// where rows are what is summed over, they are set to 0 first.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -25,23 +24,19 @@ namespace {
 
 using compute::DType;
 
-constexpr int blocks = 2;  // of a cluster
-constexpr int unit_rows = 64, units_each = 2, tile_rows = blocks * units_each * unit_rows;
-constexpr int tile_columns = 256, tile_inner = 64;
+constexpr int tile_rows = 128, tile_columns = 256, tile_inner = 64;
 constexpr int stages = 3;
-constexpr int warpgroup = 128, threads = (1 + units_each) * warpgroup;
+constexpr int warpgroup = 128, multiplying_warpgroups = 2, threads = (1 + multiplying_warpgroups) * warpgroup;
+constexpr int rows_each = tile_rows / multiplying_warpgroups;
 constexpr int box_columns = 64;  // 128 bytes, the width of a swizzled line
-constexpr std::uint32_t box_bytes = box_columns * 64 * 2, a_bytes = units_each * box_bytes;
-constexpr std::uint32_t b_bytes = tile_columns * tile_inner * 2, stage_bytes = a_bytes + b_bytes;
-constexpr int columns_each = tile_columns / blocks;  // of b, that a block has copied
-constexpr std::uint32_t half_of_b = b_bytes / blocks;
-constexpr std::uint16_t all_blocks = (1U << blocks) - 1;
+constexpr std::uint32_t a_bytes = tile_rows * tile_inner * 2, b_bytes = tile_columns * tile_inner * 2;
+constexpr std::uint32_t stage_bytes = a_bytes + b_bytes, block_bytes = box_columns * tile_inner * 2;
 // A line of c in shared memory: 512 bytes, and 16 more, so that 8 lines of one column lie in different banks.
 constexpr std::uint32_t line_bytes = 512, line_step = line_bytes + 16;
-constexpr std::uint32_t lines_bytes = unit_rows * line_step;
+constexpr std::uint32_t lines_bytes = rows_each * line_step;
 constexpr std::uint32_t alignment = 1024;  // of the swizzle's atoms
 constexpr std::size_t shared_bytes(std::int64_t groups) {
-  return alignment + stages * stage_bytes + units_each * lines_bytes + 2 * stages * sizeof(std::uint64_t) +
+  return alignment + stages * stage_bytes + multiplying_warpgroups * lines_bytes + 2 * stages * sizeof(std::uint64_t) +
          2 * static_cast<std::size_t>(groups + 1) * sizeof(std::int32_t);
 }
 static_assert(shared_bytes(most_groups) <= 227 * 1024);
@@ -62,14 +57,8 @@ struct Groups {
 };
 
 struct Tile {
-  std::int32_t group, row, column;  // of c: the tile's first row in the group, and its first column
+  std::int32_t group, row, column;  // of c: the group's first row and the tile's first row in it, and column
   std::int32_t first, end;          // the group's rows
-  std::int32_t units;               // that have rows of c, of both blocks
-  // The first block has one more than the second where their number is odd.
-  __device__ __forceinline__ std::int32_t units_of(std::uint32_t block) const { return (units + 1 - block) / blocks; }
-  __device__ __forceinline__ std::int32_t row_of(std::uint32_t block, std::int32_t unit) const {
-    return row + (static_cast<std::int32_t>(block) * units_of(0) + unit) * unit_rows;
-  }
 };
 
 template <GroupedForm form>
@@ -100,8 +89,6 @@ __device__ __forceinline__ Tile tile_at(const Shape& s, const Groups& groups, st
   tile.column = within / row_tiles * tile_columns;
   tile.first = groups.offsets[tile.group];
   tile.end = groups.offsets[tile.group + 1];
-  const std::int32_t rows = form == GroupedForm::weights ? s.rows : tile.end - tile.first;
-  tile.units = (min(tile_rows, rows - tile.row) + unit_rows - 1) / unit_rows;
   return tile;
 }
 
@@ -125,42 +112,34 @@ struct Ring {
   }
 };
 
-__device__ __forceinline__ std::int32_t first_tile_of_cluster() {
-  return static_cast<std::int32_t>(blockIdx.x) / blocks;
-}
-__device__ __forceinline__ std::int32_t clusters() { return static_cast<std::int32_t>(gridDim.x) / blocks; }
-
 template <GroupedForm form>
 __device__ __forceinline__ void copy_tiles(const CUtensorMap* a, const CUtensorMap* b, const Shape& s,
-                                           const Groups& groups, Ring ring, std::uint32_t block) {
+                                           const Groups& groups, Ring ring) {
   const std::int32_t tiles = tiles_of<form>(s, groups);
-  for (std::int32_t number = first_tile_of_cluster(); number < tiles; number += clusters()) {
+  for (std::int32_t number = blockIdx.x; number < tiles; number += gridDim.x) {
     const Tile tile = tile_at<form>(s, groups, number);
-    const std::int32_t steps = steps_of<form>(s, tile), units = tile.units_of(block);
-    const std::int32_t column = tile.column + static_cast<std::int32_t>(block) * columns_each;
-    const std::uint32_t bytes = static_cast<std::uint32_t>(units) * box_bytes + b_bytes;
+    const std::int32_t steps = steps_of<form>(s, tile);
     for (std::int32_t step = 0; step < steps; ++step, ring.next()) {
-      hopper::wait(ring.is_empty(), ring.parity ^ 1U);  // in both blocks
-      hopper::expect_bytes(ring.is_full(), bytes);
-      const std::uint32_t to_b = ring.b() + block * half_of_b;
+      hopper::wait(ring.is_empty(), ring.parity ^ 1U);
+      hopper::expect_bytes(ring.is_full(), stage_bytes);
       const int at = step * tile_inner;
       if constexpr (form == GroupedForm::weights) {
-        for (std::int32_t unit = 0; unit < units; ++unit)
-          hopper::load_box(ring.a() + unit * box_bytes, a, ring.is_full(), tile.row_of(block, unit), tile.first + at);
 #pragma unroll
-        for (int i = 0; i < columns_each / box_columns; ++i)
-          hopper::load_box_to_all(to_b + i * box_bytes, b, ring.is_full(), column + i * box_columns, tile.first + at,
-                                  all_blocks);
+        for (int i = 0; i < tile_rows / box_columns; ++i)
+          hopper::load_box(ring.a() + i * block_bytes, a, ring.is_full(), tile.row + i * box_columns, tile.first + at);
+#pragma unroll
+        for (int i = 0; i < tile_columns / box_columns; ++i)
+          hopper::load_box(ring.b() + i * block_bytes, b, ring.is_full(), tile.column + i * box_columns,
+                           tile.first + at);
       } else {
-        for (std::int32_t unit = 0; unit < units; ++unit)
-          hopper::load_box(ring.a() + unit * box_bytes, a, ring.is_full(), at, tile.first + tile.row_of(block, unit));
+        hopper::load_box(ring.a(), a, ring.is_full(), at, tile.first + tile.row);
         if constexpr (form == GroupedForm::rows_by_transposed) {
-          hopper::load_box_to_all(to_b, b, ring.is_full(), at, column, tile.group, all_blocks);
+          hopper::load_box(ring.b(), b, ring.is_full(), at, tile.column, tile.group);
         } else {
 #pragma unroll
-          for (int i = 0; i < columns_each / box_columns; ++i)
-            hopper::load_box_to_all(to_b + i * box_bytes, b, ring.is_full(), column + i * box_columns, at, tile.group,
-                                    all_blocks);
+          for (int i = 0; i < tile_columns / box_columns; ++i)
+            hopper::load_box(ring.b() + i * block_bytes, b, ring.is_full(), tile.column + i * box_columns, at,
+                             tile.group);
         }
       }
     }
@@ -172,7 +151,7 @@ __device__ __forceinline__ void copy_tiles(const CUtensorMap* a, const CUtensorM
 __device__ __forceinline__ void clear_rows(std::uint32_t stage, int rows) {
   constexpr int lines = stage_bytes / (box_columns * 2), packs = 8;
   const int thread = static_cast<int>(threadIdx.x) - warpgroup;
-  for (int i = thread; i < lines * packs; i += units_each * warpgroup) {
+  for (int i = thread; i < lines * packs; i += multiplying_warpgroups * warpgroup) {
     const int line = i / packs;
     if (line % tile_inner < rows) continue;
     asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(stage + line * box_columns * 2 + i % packs * 16),
@@ -180,72 +159,61 @@ __device__ __forceinline__ void clear_rows(std::uint32_t stage, int rows) {
                  : "memory");
   }
   hopper::fence_shared();
-  hopper::sync_threads(1, units_each * warpgroup);
-}
-
-// Each warp says by itself that it has read a stage, to the blocks whose boxes may take its place: nothing else holds a
-// warpgroup's warps together while it has no products.
-__device__ __forceinline__ void release(std::uint32_t barrier) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  if (lane < blocks) hopper::arrive_at(barrier, lane);
-}
-
-// Waits for a stage, and of weights clears what is not the group's.
-template <GroupedForm form>
-__device__ __forceinline__ void receive(const Tile& tile, const Ring& ring, std::int32_t step) {
-  hopper::wait(ring.is_full(), ring.parity);
-  if constexpr (form == GroupedForm::weights) {
-    const std::int32_t rows = tile.end - tile.first - step * tile_inner;
-    if (rows < tile_inner) clear_rows(ring.a(), rows);
-  }
+  hopper::sync_threads(1, multiplying_warpgroups * warpgroup);
 }
 
 // Of at least one step.
 template <class T, GroupedForm form>
-__device__ __forceinline__ void multiply(float (&sum)[128], const Shape& s, const Tile& tile, Ring& ring, int unit) {
+__device__ __forceinline__ void multiply(float (&sum)[128], const Shape& s, const Tile& tile, Ring& ring, int which) {
   constexpr bool a_across = form == GroupedForm::weights, b_across = form != GroupedForm::rows_by_transposed;
   const std::int32_t steps = steps_of<form>(s, tile);
   std::uint32_t before = 0;  // the barrier of the stage whose products may be under way
   for (std::int32_t step = 0; step < steps; ++step, ring.next()) {
-    receive<form>(tile, ring, step);
-    const std::uint32_t a = ring.a() + unit * box_bytes, b = ring.b();
+    hopper::wait(ring.is_full(), ring.parity);
+    if constexpr (form == GroupedForm::weights) {
+      const std::int32_t rows = tile.end - tile.first - step * tile_inner;
+      if (rows < tile_inner) clear_rows(ring.a(), rows);
+    }
+    const std::uint32_t a = ring.a() + which * rows_each * tile_inner * 2, b = ring.b();
     hopper::fence_products();
 #pragma unroll
     for (int k = 0; k < tile_inner / 16; ++k) {
       const auto of_a =
-          a_across ? hopper::describe(a + k * 2048, box_bytes, 1024) : hopper::describe(a + k * 32, 16, 1024);
+          a_across ? hopper::describe(a + k * 2048, block_bytes, 1024) : hopper::describe(a + k * 32, 16, 1024);
       const auto of_b =
-          b_across ? hopper::describe(b + k * 2048, box_bytes, 1024) : hopper::describe(b + k * 32, 16, 1024);
+          b_across ? hopper::describe(b + k * 2048, block_bytes, 1024) : hopper::describe(b + k * 32, 16, 1024);
       hopper::multiply_64x256<T, a_across, b_across>(sum, of_a, of_b, step > 0 || k > 0);
     }
     hopper::commit_products();
     if (step > 0) {
       hopper::wait_for_products<1>();
-      release(before);
+      if (threadIdx.x % warpgroup == 0) hopper::arrive(before);
     }
     before = ring.is_empty();
   }
   hopper::wait_for_products<0>();
-  release(before);
+  if (threadIdx.x % warpgroup == 0) hopper::arrive(before);
 }
 
-// What a warpgroup without a unit does of a tile: the other one has the matrix units to itself.
-template <GroupedForm form>
-__device__ __forceinline__ void pass_over(const Shape& s, const Tile& tile, Ring& ring) {
-  const std::int32_t steps = steps_of<form>(s, tile);
-  for (std::int32_t step = 0; step < steps; ++step, ring.next()) {
-    receive<form>(tile, ring, step);
-    release(ring.is_empty());
-  }
-}
-
-// A unit of a group without rows to sum, whose sums are 0.
+// The tile of a group without rows, whose sums are 0. By the multiplying warpgroups together.
 template <class R>
-__device__ __forceinline__ void store_zeros(const Shape& s, const Tile& tile, std::int32_t row) {
-  const int rows = min(unit_rows, s.rows - row), packs = min(tile_columns, s.columns - tile.column) / 8;
-  R* const c = static_cast<R*>(s.c) + (static_cast<std::int64_t>(tile.group) * s.rows + row) * s.columns + tile.column;
-  for (int i = static_cast<int>(threadIdx.x) % warpgroup; i < rows * packs; i += warpgroup)
+__device__ __forceinline__ void store_zeros(const Shape& s, const Tile& tile) {
+  const int rows = min(tile_rows, s.rows - tile.row), packs = min(tile_columns, s.columns - tile.column) / 8;
+  R* const c =
+      static_cast<R*>(s.c) + (static_cast<std::int64_t>(tile.group) * s.rows + tile.row) * s.columns + tile.column;
+  for (int i = static_cast<int>(threadIdx.x) - warpgroup; i < rows * packs; i += multiplying_warpgroups * warpgroup)
     store_pack(c + static_cast<std::int64_t>(i / packs) * s.columns + i % packs * 8, Pack<R, 8>{});
+}
+
+// What a warpgroup does of a tile none of whose rows are its own: the other one has the matrix units to itself. Nothing
+// else holds its warps together meanwhile: one that fell behind by two rounds of the ring would wait for ever.
+template <GroupedForm form>
+__device__ __forceinline__ void pass_over(const Shape& s, const Tile& tile, Ring& ring, int which) {
+  for (std::int32_t left = steps_of<form>(s, tile); left > 0; --left, ring.next()) {
+    hopper::wait(ring.is_full(), ring.parity);
+    hopper::sync_threads(2 + which, warpgroup);
+    if (threadIdx.x % warpgroup == 0) hopper::arrive(ring.is_empty());
+  }
 }
 
 template <class T>
@@ -259,16 +227,16 @@ __device__ __forceinline__ std::uint32_t pair_of(float x, float y) {
   return both.word;
 }
 
-// The warpgroup's unit, 64 x 256 sums, to c.
+// The warpgroup's 64 x 256 sums to c. Of a tile that had any products.
 template <class T, class R, GroupedForm form>
-__device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const Tile& tile, std::int32_t unit_row,
-                                      std::uint32_t lines, int which) {
+__device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const Tile& tile, std::uint32_t lines,
+                                      int which) {
   const int thread = static_cast<int>(threadIdx.x) % warpgroup, warp = thread / 32, lane = thread % 32;
   const std::int32_t rows_of_group = form == GroupedForm::weights ? s.rows : tile.end - tile.first;
-  const std::int32_t rows = min(unit_rows, rows_of_group - unit_row);
+  const std::int32_t rows = min(rows_each, rows_of_group - tile.row - which * rows_each);  // may be 0 and less
   const std::int64_t first_row = (form == GroupedForm::weights ? static_cast<std::int64_t>(tile.group) * s.rows
                                                                : static_cast<std::int64_t>(tile.first)) +
-                                 unit_row;
+                                 tile.row + which * rows_each;
   R* const c = static_cast<R*>(s.c) + first_row * s.columns + tile.column;
   const int columns = min(tile_columns, s.columns - tile.column);
   const int row = warp * 16 + lane / 4, column = lane % 4 * 2;
@@ -298,7 +266,7 @@ __device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const T
   constexpr int parts = static_cast<int>(tile_columns * sizeof(R) / line_bytes), part_columns = tile_columns / parts;
 #pragma unroll
   for (int part = 0; part < parts; ++part) {
-    if (thread < unit_rows) hopper::wait_for_lines();
+    if (thread < rows_each) hopper::wait_for_lines();
     hopper::sync_threads(2 + which, warpgroup);
     if constexpr (sizeof(R) == 2) {
       // Lane l gives the place of line l % 8 of matrix l / 8: rows 0 to 7 and 8 to 15 of 8 columns, then of the next 8.
@@ -327,18 +295,19 @@ __device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const T
     if (thread < rows && width > 0)
       hopper::store_line(c + static_cast<std::int64_t>(thread) * s.columns + part * part_columns,
                          lines + thread * line_step, static_cast<std::uint32_t>(width * sizeof(R)));
-    if (thread < unit_rows) hopper::commit_lines();
+    if (thread < rows_each) hopper::commit_lines();
   }
 }
 
 template <class T, class R, GroupedForm form>
-__global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(threads, 1)
+__global__ void __launch_bounds__(threads, 1)
     grouped_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, const Shape s) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char memory[];
   const std::uint32_t base = (hopper::shared_address(memory) + alignment - 1) / alignment * alignment;
   unsigned char* const aligned = memory + (base - hopper::shared_address(memory));
-  constexpr std::uint32_t lines_at = stages * stage_bytes, barriers_at = lines_at + units_each * lines_bytes;
+  constexpr std::uint32_t lines_at = stages * stage_bytes,
+                          barriers_at = lines_at + multiplying_warpgroups * lines_bytes;
   auto* const first_tile = reinterpret_cast<std::int32_t*>(aligned + barriers_at + 2 * stages * 8);
   std::int32_t* const offsets = first_tile + s.groups + 1;
   const Groups groups{first_tile, offsets};
@@ -348,39 +317,37 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(threads, 1)
     hopper::prefetch_map(&b);
     for (int i = 0; i < stages; ++i) {
       hopper::init_barrier(ring.full + i * 8, 1);
-      hopper::init_barrier(ring.empty + i * 8, blocks * units_each * (warpgroup / 32));
+      hopper::init_barrier(ring.empty + i * 8, multiplying_warpgroups);
     }
     hopper::fence_barrier_init();
   }
   for (int i = static_cast<int>(threadIdx.x); i <= s.groups; i += threads) offsets[i] = s.offsets[i];
   if constexpr (form != GroupedForm::weights) count_row_tiles(s.offsets, s.groups, tile_rows, first_tile);
-  hopper::sync_cluster();
-  const std::uint32_t block = hopper::block_of_cluster();
+  __syncthreads();
   if (threadIdx.x < warpgroup) {
     hopper::leave_registers<40>();
-    if (threadIdx.x == 0) copy_tiles<form>(&a, &b, s, groups, ring, block);
-    __syncwarp();
-  } else {
-    hopper::take_registers<232>();
-    const int unit = static_cast<int>(threadIdx.x) / warpgroup - 1;
-    const std::uint32_t lines = base + lines_at + unit * lines_bytes;
-    const std::int32_t tiles = tiles_of<form>(s, groups);
-    float sum[128];
-    for (std::int32_t number = first_tile_of_cluster(); number < tiles; number += clusters()) {
-      const Tile tile = tile_at<form>(s, groups, number);
-      const std::int32_t row = tile.row_of(block, unit);
-      if (unit >= tile.units_of(block)) {
-        pass_over<form>(s, tile, ring);
-      } else if (form == GroupedForm::weights && tile.first == tile.end) {
-        if (!s.accumulate) store_zeros<R>(s, tile, row);
-      } else {
-        multiply<T, form>(sum, s, tile, ring, unit);
-        store<T, R, form>(sum, s, tile, row, lines, unit);
-      }
-    }
-    hopper::wait_for_lines();
+    if (threadIdx.x == 0) copy_tiles<form>(&a, &b, s, groups, ring);
+    return;
   }
-  hopper::sync_cluster();  // the other block still copies to this one, and arrives at its barriers
+  hopper::take_registers<232>();
+  const int which = static_cast<int>(threadIdx.x) / warpgroup - 1;
+  const std::uint32_t lines = base + lines_at + which * lines_bytes;
+  const std::int32_t tiles = tiles_of<form>(s, groups);
+  float sum[128];
+  for (std::int32_t number = blockIdx.x; number < tiles; number += gridDim.x) {
+    const Tile tile = tile_at<form>(s, groups, number);
+    if (form == GroupedForm::weights && tile.first == tile.end) {
+      if (!s.accumulate) store_zeros<R>(s, tile);
+      continue;
+    }
+    if (form != GroupedForm::weights && tile.row + which * rows_each >= tile.end - tile.first) {
+      pass_over<form>(s, tile, ring, which);
+      continue;
+    }
+    multiply<T, form>(sum, s, tile, ring, which);
+    store<T, R, form>(sum, s, tile, lines, which);
+  }
+  hopper::wait_for_lines();
 #endif
 }
 
@@ -434,8 +401,8 @@ void launch(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
     tiles = p.groups * ((p.inner + tile_rows - 1) / tile_rows);
   } else {
     s.columns = number(p.columns), s.inner = number(p.inner);
-    a = map_of(p.type, p.a, p.inner, p.rows, 0, unit_rows);
-    b = form == GroupedForm::rows_by_transposed ? map_of(p.type, p.b, p.inner, p.columns, p.groups, columns_each)
+    a = map_of(p.type, p.a, p.inner, p.rows, 0, tile_rows);
+    b = form == GroupedForm::rows_by_transposed ? map_of(p.type, p.b, p.inner, p.columns, p.groups, tile_columns)
                                                 : map_of(p.type, p.b, p.columns, p.inner, p.groups, tile_inner);
     tiles = std::min(p.rows, p.groups) + p.rows / tile_rows;  // at most
   }
@@ -446,8 +413,8 @@ void launch(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
   check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(shared_bytes(most_groups))),
         "allow a kernel its shared memory");
-  const std::int64_t clusters = std::max<std::int64_t>(1, std::min<std::int64_t>(multiprocessors / blocks, tiles));
-  kernel<<<static_cast<unsigned>(clusters * blocks), threads, bytes, stream>>>(a, b, s);
+  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(multiprocessors, tiles));
+  kernel<<<blocks, threads, bytes, stream>>>(a, b, s);
   check_launch("grouped_product");
 }
 

@@ -25,35 +25,15 @@ __device__ __forceinline__ void fence_barrier_init() {
 __device__ __forceinline__ void expect_bytes(std::uint32_t barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
-// At the barrier of the same place in another block of the cluster, or in this one.
-__device__ __forceinline__ void arrive_at(std::uint32_t barrier, std::uint32_t block) {
-  asm volatile(
-      "{\n"
-      ".reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-      "}\n" ::"r"(barrier),
-      "r"(block)
-      : "memory");
-}
-__device__ __forceinline__ std::uint32_t block_of_cluster() {
-  std::uint32_t block;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(block));
-  return block;
-}
-// Of all threads of the cluster.
-__device__ __forceinline__ void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;\n" ::
-          : "memory");
+__device__ __forceinline__ void arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity) {
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
       "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@done bra over;\n"
       "bra again;\n"
       "over:\n"
@@ -85,23 +65,6 @@ __device__ __forceinline__ void load_box(std::uint32_t to, const CUtensorMap* ma
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::
           "r"(to),
       "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
-      : "memory");
-}
-// The same, to the same place of each block of the cluster whose bit is set, and to the same barrier there.
-__device__ __forceinline__ void load_box_to_all(std::uint32_t to, const CUtensorMap* map, std::uint32_t barrier, int x,
-                                                int y, std::uint16_t blocks) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
-      "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
-      : "memory");
-}
-__device__ __forceinline__ void load_box_to_all(std::uint32_t to, const CUtensorMap* map, std::uint32_t barrier, int x,
-                                                int y, int z, std::uint16_t blocks) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
-      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
       : "memory");
 }
 // `bytes`, a multiple of 16, from shared to global memory; both addresses are multiples of 16.
