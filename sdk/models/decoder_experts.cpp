@@ -31,8 +31,8 @@ Halves halves_of(const Tensor& packed) {
 void DecoderModel::plan_experts() {
   using Use = train::BufferPlan::Use;
   const ExpertsConfig& e = config_.experts;
-  const std::int64_t rows = config_.rows() * e.per_token;
-  ones_ = plan_.add("moe.ones", DType::f32, {config_.rows(), e.per_token}, Use::outlives_steps);
+  const std::int64_t rows = expert_rows();
+  ones_ = plan_.add("moe.ones", DType::f32, {rows}, Use::outlives_steps);
   twos_ = plan_.add("moe.twos", config_.precision.activation, {rows, config_.d_model}, Use::outlives_steps);
   expert_bias_ = plan_.add("moe.expert_bias", DType::f32, {e.count}, Use::outlives_steps);
   routing_losses_ = plan_.add("moe.losses", DType::f32, {config_.expert_layers(), 2}, Use::result);
@@ -58,11 +58,20 @@ void DecoderModel::plan_routing(std::int64_t layer, const std::string& layer_nam
   r.offsets = plan_.add(name + "offsets", DType::i32, {e.count + 1});
   r.places = plan_.add(name + "places", DType::i32, {n, k});
   r.sources = plan_.add(name + "sources", DType::i32, {n * k});
+  if (!shares_experts()) return;
+  const ExpertTravelShape shape{.tokens = n,
+                                .choices = k,
+                                .experts = e.count,
+                                .ranks = e.ranks,
+                                .width = config_.d_model,
+                                .capacity = expert_rows(),
+                                .dtype = config_.precision.activation};
+  travels_.emplace_back(shape, travels_.size(), plan_, name + "travel.");
 }
 
 ExpertForward DecoderModel::plan_expert_forward(const std::string& name) {
   const ExpertsConfig& e = config_.experts;
-  const std::int64_t n = config_.rows(), rows = n * e.per_token, d = config_.d_model;
+  const std::int64_t n = config_.rows(), rows = expert_rows(), d = config_.d_model;
   const auto add = [&](const char* what, std::int64_t count, std::int64_t columns) {
     return plan_.add(name + what, config_.precision.activation, {count, columns});
   };
@@ -81,7 +90,7 @@ ExpertForward DecoderModel::plan_expert_forward(const std::string& name) {
 
 ExpertBackward DecoderModel::plan_expert_backward(const std::string& name) {
   const ExpertsConfig& e = config_.experts;
-  const std::int64_t n = config_.rows(), rows = n * e.per_token, d = config_.d_model;
+  const std::int64_t n = config_.rows(), rows = expert_rows(), d = config_.d_model;
   const DType act = config_.precision.activation;
   const auto add = [&](const char* what, DType type, std::int64_t count, std::int64_t columns) {
     return plan_.add(name + what, type, {count, columns});
@@ -94,7 +103,8 @@ ExpertBackward DecoderModel::plan_expert_backward(const std::string& name) {
   g.rows = add("rows", act, rows, d);
   g.drows = add("drows", act, rows, d);
   g.dweights = add("dweights", DType::f32, n, e.per_token);
-  g.unused_dweights = add("dweights.unused", DType::f32, n, e.per_token);
+  g.unused_dweights = plan_.add(name + "dweights.unused", DType::f32, {rows});
+  g.row_dweights = plan_.add(name + "dweights.by_row", DType::f32, {rows});
   g.dlogits = add("dlogits", act, n, e.count);
   g.drouted = add("drouted", act, n, d);
   if (e.shared_d_ff == 0) return g;
@@ -111,15 +121,84 @@ void DecoderModel::initialize_experts(Backend& b) const {
   if (plan_[expert_bias_]) b.run(op::Fill{.x = plan_[expert_bias_], .value = 0.0});
 }
 
+// ---- rows ----------------------------------------------------------------------------------------------------------
+
+std::int64_t DecoderModel::expert_rows() const {
+  const ExpertsConfig& e = config_.experts;
+  if (!e.is_shared()) return config_.rows() * e.per_token;
+  return expert_capacity(config_.rows(), e.per_token, e.ranks, e.capacity_factor);
+}
+
+ExpertTravel::Step DecoderModel::travelling(Backend& b) const {
+  static train::RecordedExpertExchange recorded;
+  if (is_planning_) return {b, plan_, recorded};
+  if (!expert_ranks_) throw Error(ASSAY_INTERNAL, "experts are shared over ranks, and the model does not know these");
+  return {b, plan_, *expert_ranks_};
+}
+
+TokensByExpert DecoderModel::tokens_by_expert(std::int64_t layer) const {
+  const RoutingBuffers& r = routing_[index_of(layer)];
+  return {.counts = plan_[r.counts], .places = plan_[r.places], .sources = plan_[r.sources]};
+}
+
+Tensor DecoderModel::row_offsets(std::int64_t layer) const {
+  return shares_experts() ? travel_of(layer).offsets(plan_) : plan_[routing_[index_of(layer)].offsets];
+}
+Tensor DecoderModel::row_sources(std::int64_t layer) const {
+  return shares_experts() ? travel_of(layer).sources(plan_) : plan_[routing_[index_of(layer)].sources];
+}
+Tensor DecoderModel::row_dweights(const ExpertBackward& e) const {
+  return shares_experts() ? plan_[e.row_dweights] : plan_[e.dweights].flat();
+}
+Tensor DecoderModel::row_weights(std::int64_t layer) const {
+  return shares_experts() ? travel_of(layer).weights(plan_) : plan_[routing_[index_of(layer)].weights].flat();
+}
+
 void DecoderModel::send_to_experts(Backend& b, std::int64_t layer, const Tensor& x, const Tensor& rows) const {
-  b.run(op::GatherRows{
-      .x = x, .sources = plan_[routing_[index_of(layer)].sources], .rows = rows, .copies = config_.experts.per_token});
+  const RoutingBuffers& r = routing_[index_of(layer)];
+  if (!shares_experts())
+    return b.run(
+        op::GatherRows{.x = x, .sources = plan_[r.sources], .rows = rows, .copies = config_.experts.per_token});
+  const ExpertTravel& travel = travel_of(layer);
+  const ExpertTravel::Step step = travelling(b);
+  travel.finish_to_experts(step, travel.start_to_experts(step, x, plan_[r.weights], tokens_by_expert(layer)), rows);
 }
 
 void DecoderModel::bring_back(Backend& b, std::int64_t layer, const Tensor& rows, const Tensor& residual,
                               const Tensor& y) const {
-  b.run(op::CombineRows{.rows = rows, .places = plan_[routing_[index_of(layer)].places], .residual = residual, .y = y});
+  if (!shares_experts())
+    return b.run(
+        op::CombineRows{.rows = rows, .places = plan_[routing_[index_of(layer)].places], .residual = residual, .y = y});
+  const ExpertTravel& travel = travel_of(layer);
+  const ExpertTravel::Step step = travelling(b);
+  travel.finish_to_tokens(step, travel.start_to_tokens(step, rows), tokens_by_expert(layer), residual, y);
 }
+
+void DecoderModel::send_gradient_to_experts(Backend& b, std::int64_t layer, const Tensor& dy,
+                                            const Tensor& rows) const {
+  if (!shares_experts()) return send_to_experts(b, layer, dy, rows);
+  const ExpertTravel& travel = travel_of(layer);
+  const ExpertTravel::Step step = travelling(b);
+  travel.finish_gradient_to_experts(step, travel.start_gradient_to_experts(step, dy, tokens_by_expert(layer)), rows);
+}
+
+ExpertTravel::Tickets DecoderModel::start_bringing_gradient_back(Backend& b, std::int64_t layer,
+                                                                 const ExpertBackward& e) const {
+  if (!shares_experts()) return {};
+  const ExpertTravel& travel = travel_of(layer);
+  const ExpertTravel::Step step = travelling(b);
+  const ExpertTravel::Tickets tickets = travel.start_gradient_to_tokens(step, plan_[e.drows], plan_[e.row_dweights]);
+  travel.finish_weight_gradient(step, tickets, tokens_by_expert(layer), plan_[e.row_dweights], plan_[e.dweights]);
+  return tickets;
+}
+
+void DecoderModel::bring_gradient_back(Backend& b, std::int64_t layer, const ExpertTravel::Tickets& tickets,
+                                       const ExpertBackward& e, const Tensor& residual, const Tensor& dx) const {
+  if (!shares_experts()) return bring_back(b, layer, plan_[e.drows], residual, dx);
+  travel_of(layer).finish_gradient_to_tokens(travelling(b), tickets, tokens_by_expert(layer), residual, dx);
+}
+
+// ---- the layer -----------------------------------------------------------------------------------------------------
 
 Tensor DecoderModel::chosen_experts(std::int64_t layer, std::int64_t micro_batch) const {
   return experts_of(layer).slice(0, micro_batch * config_.rows(), config_.rows());
@@ -163,11 +242,10 @@ void DecoderModel::route(Backend& b, std::int64_t layer, const Forward& f, std::
 // From normed2 to gate and up, and, where backward needs them, to the experts' outputs.
 void DecoderModel::experts_body(Backend& b, std::int64_t layer, const Forward& f) const {
   const ExpertParameters& p = ids_.layers[index_of(layer)].experts;
-  const RoutingBuffers& r = routing_[index_of(layer)];
   send_to_experts(b, layer, plan_[f.normed2], plan_[f.experts.rows]);
   b.run(op::GroupedMatmul{.a = plan_[f.experts.rows],
                           .b = set_.compute(p.w13),
-                          .offsets = plan_[r.offsets],
+                          .offsets = row_offsets(layer),
                           .c = plan_[f.experts.gate_up],
                           .transpose_b = true,
                           .bias = config_.experts.biases ? set_.compute(p.w13_bias) : Tensor()});
@@ -185,17 +263,16 @@ void DecoderModel::experts_body(Backend& b, std::int64_t layer, const Forward& f
 
 void DecoderModel::make_expert_outputs(Backend& b, std::int64_t layer, const Forward& f) const {
   const ExpertParameters& p = ids_.layers[index_of(layer)].experts;
-  const RoutingBuffers& r = routing_[index_of(layer)];
   const auto [gate, up] = halves_of(plan_[f.experts.gate_up]);
   b.run(op::WeightedGatedForward{.gate = gate,
                                  .up = up,
-                                 .weights = plan_[weighs_hidden() ? r.weights : ones_],
-                                 .sources = plan_[r.sources],
+                                 .weights = weighs_hidden() ? row_weights(layer) : plan_[ones_],
+                                 .sources = row_sources(layer),
                                  .h = plan_[f.experts.hidden],
                                  .unit = config_.experts.unit});
   b.run(op::GroupedMatmul{.a = plan_[f.experts.hidden],
                           .b = set_.compute(p.w2),
-                          .offsets = plan_[r.offsets],
+                          .offsets = row_offsets(layer),
                           .c = plan_[f.experts.outputs],
                           .transpose_b = true,
                           .bias = config_.experts.biases ? set_.compute(p.w2_bias) : Tensor()});
@@ -203,7 +280,6 @@ void DecoderModel::make_expert_outputs(Backend& b, std::int64_t layer, const For
 
 void DecoderModel::experts_end(Backend& b, std::int64_t layer, const Forward& f, Id next) const {
   const ExpertParameters& p = ids_.layers[index_of(layer)].experts;
-  const RoutingBuffers& r = routing_[index_of(layer)];
   Tensor rows = plan_[f.experts.outputs];
   if (weighs_hidden()) {
     make_expert_outputs(b, layer, f);
@@ -211,8 +287,8 @@ void DecoderModel::experts_end(Backend& b, std::int64_t layer, const Forward& f,
     rows = plan_[f.experts.weighted];
     b.run(op::WeightedGatedForward{.gate = plan_[twos_],
                                    .up = plan_[f.experts.outputs],
-                                   .weights = plan_[r.weights],
-                                   .sources = plan_[r.sources],
+                                   .weights = row_weights(layer),
+                                   .sources = row_sources(layer),
                                    .h = rows,
                                    .unit = up_alone});
   }
@@ -242,37 +318,37 @@ void DecoderModel::shared_expert(Backend& b, const ExpertParameters& p, const Fo
 
 void DecoderModel::expert_products_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
   const ExpertParameters& p = ids_.layers[index_of(layer)].experts;
-  const RoutingBuffers& r = routing_[index_of(layer)];
   const ExpertBackward& e = g.experts;
   const auto [gate, up] = halves_of(plan_[f.experts.gate_up]);
   Tensor doutputs = plan_[e.doutputs];
-  send_to_experts(b, layer, plan_[dx_], doutputs);
+  send_gradient_to_experts(b, layer, plan_[dx_], doutputs);
   if (!weighs_hidden()) {  // the outputs become their gradient
     b.run(op::WeightedGatedBackward{.gate = plan_[twos_],
                                     .up = plan_[f.experts.outputs],
                                     .dh = doutputs,
-                                    .weights = plan_[r.weights],
-                                    .sources = plan_[r.sources],
+                                    .weights = row_weights(layer),
+                                    .sources = row_sources(layer),
                                     .dgate = plan_[e.dgate],
                                     .dup = plan_[f.experts.outputs],
-                                    .dweights = plan_[e.dweights],
+                                    .dweights = row_dweights(e),
                                     .unit = up_alone});
     doutputs = plan_[f.experts.outputs];
   }
-  b.run(op::GroupedMatmul{.a = doutputs, .b = set_.compute(p.w2), .offsets = plan_[r.offsets], .c = plan_[e.dhidden]});
+  b.run(
+      op::GroupedMatmul{.a = doutputs, .b = set_.compute(p.w2), .offsets = row_offsets(layer), .c = plan_[e.dhidden]});
   b.run(op::WeightedGatedBackward{.gate = gate,
                                   .up = up,
                                   .dh = plan_[e.dhidden],
-                                  .weights = plan_[weighs_hidden() ? r.weights : ones_],
-                                  .sources = plan_[r.sources],
+                                  .weights = weighs_hidden() ? row_weights(layer) : plan_[ones_],
+                                  .sources = row_sources(layer),
                                   .dgate = gate,
                                   .dup = up,
-                                  .dweights = plan_[weighs_hidden() ? e.dweights : e.unused_dweights],
+                                  .dweights = weighs_hidden() ? row_dweights(e) : plan_[e.unused_dweights],
                                   .h = made_again(e.hidden),
                                   .unit = config_.experts.unit});
   b.run(op::GroupedWeightGradient{.dy = doutputs,
                                   .x = plan_[keeps_outputs() ? f.experts.hidden : e.hidden],
-                                  .offsets = plan_[r.offsets],
+                                  .offsets = row_offsets(layer),
                                   .dw = set_.gradient(p.w2),
                                   .dbias = config_.experts.biases ? set_.gradient(p.w2_bias) : Tensor()});
 }
@@ -284,11 +360,13 @@ void DecoderModel::experts_backward(Backend& b, std::int64_t layer, const Forwar
   const RoutingBuffers& r = routing_[index_of(layer)];
   const ExpertsConfig& c = config_.experts;
   const ExpertBackward& e = g.experts;
-  const auto batches = static_cast<double>(config_.accumulation_steps);
+  // Of ranks that share the experts each has its term of the mean loss.
+  const auto batches = static_cast<double>(config_.accumulation_steps * c.ranks);
   expert_products_backward(b, layer, f, g);
   tell(listener, (c.biases ? p.w2_bias : p.w2) + 1);
   b.run(op::GroupedMatmul{
-      .a = plan_[f.experts.gate_up], .b = set_.compute(p.w13), .offsets = plan_[r.offsets], .c = plan_[e.drows]});
+      .a = plan_[f.experts.gate_up], .b = set_.compute(p.w13), .offsets = row_offsets(layer), .c = plan_[e.drows]});
+  const ExpertTravel::Tickets bringing = start_bringing_gradient_back(b, layer, e);
   b.run(op::RouteBackward{.scores = plan_[r.scores],
                           .lse = plan_[r.lse],
                           .experts = chosen_experts(layer, micro_batch),
@@ -302,9 +380,9 @@ void DecoderModel::experts_backward(Backend& b, std::int64_t layer, const Forwar
   const Tensor &dlogits = plan_[e.dlogits], &dnormed = plan_[g.dnormed2];
   if (config_.fused) {
     b.run(op::Matmul{.a = dlogits, .b = set_.compute(p.router), .c = plan_[e.drouted]});
-    bring_back(b, layer, plan_[e.drows], plan_[e.drouted], dnormed);
+    bring_gradient_back(b, layer, bringing, e, plan_[e.drouted], dnormed);
   } else {
-    bring_back(b, layer, plan_[e.drows], {}, dnormed);
+    bring_gradient_back(b, layer, bringing, e, {}, dnormed);
     b.run(op::Matmul{.a = dlogits, .b = set_.compute(p.router), .c = dnormed, .accumulate = true});
   }
   if (c.shared_d_ff > 0) shared_expert_backward(b, p, f, g);
@@ -317,10 +395,10 @@ void DecoderModel::experts_backward(Backend& b, std::int64_t layer, const Forwar
   norm_backward(b, of_layer.ln2, dnormed, plan_[f.middle], plan_[f.rstd2], plan_[dx_], plan_[dx_middle_],
                 config_.fused ? made_again(g.normed2) : Tensor());
   const Tensor& normed = plan_[keeps_outputs() ? f.normed2 : g.normed2];
-  if (!keeps_outputs()) send_to_experts(b, layer, normed, plan_[e.rows]);
+  if (!keeps_rows()) send_to_experts(b, layer, normed, plan_[e.rows]);
   b.run(op::GroupedWeightGradient{.dy = plan_[f.experts.gate_up],
-                                  .x = plan_[keeps_outputs() ? f.experts.rows : e.rows],
-                                  .offsets = plan_[r.offsets],
+                                  .x = plan_[keeps_rows() ? f.experts.rows : e.rows],
+                                  .offsets = row_offsets(layer),
                                   .dw = set_.gradient(p.w13),
                                   .dbias = c.biases ? set_.gradient(p.w13_bias) : Tensor()});
   weight_gradient(b, dlogits, normed, p.router);

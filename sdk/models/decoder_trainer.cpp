@@ -44,6 +44,9 @@ DecoderParameters DecoderTrainer::add_parameters() {
   if (config_.model.is_split() && !config_.weights_file.empty())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model that is split over ranks starts from random weights; '" +
                                             config_.weights_file + "' cannot be read");
+  if (config_.model.experts.is_shared() && !config_.weights_file.empty())
+    throw Error(ASSAY_INVALID_ARGUMENT, "a model whose experts are shared over ranks starts from random weights; '" +
+                                            config_.weights_file + "' cannot be read");
   if (!blocks_) {
     DecoderParameters ids = add_decoder_parameters(parameters(), config_.model);
     parameters().pad_to(config_.arena_multiple);
@@ -76,6 +79,15 @@ void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
     model_.draw_parts(backend(), seed);
   else
     Trainer::draw_parameters(seed);
+  const ExpertsConfig& experts = config_.model.experts;
+  if (experts.is_shared()) draw_experts(backend(), parameters(), expert_parameters(), experts, experts.rank, 1, seed);
+}
+
+std::vector<ExpertParameters> DecoderTrainer::expert_parameters() const {
+  std::vector<ExpertParameters> by_layer;
+  for (std::int64_t l = 0; l < config_.model.layers; ++l)
+    if (config_.model.has_experts(l)) by_layer.push_back(ids_.layers[static_cast<std::size_t>(l)].experts);
+  return by_layer;
 }
 
 void DecoderTrainer::take_input_memory() {
@@ -162,14 +174,14 @@ void DecoderTrainer::read_inputs() {
 void DecoderTrainer::forward_of(std::int64_t micro_batch) const {
   const std::int64_t rows = config_.model.rows();
   const Tensor ids = inputs_.slice(0, micro_batch * rows, rows), labels = labels_.slice(0, micro_batch * rows, rows);
-  model_.forward(backend(), ids, config_.model.backward ? &labels : nullptr, valid_rows_, micro_batch);
+  model_.forward(backend(), ids, config_.model.backward ? &labels : nullptr, counted_rows(), micro_batch);
 }
 
 void DecoderTrainer::backward_of(std::int64_t micro_batch, train::GradientListener* listener) const {
   const std::int64_t rows = config_.model.rows();
   const Tensor ids = inputs_.slice(0, micro_batch * rows, rows), labels = labels_.slice(0, micro_batch * rows, rows);
   backend().leave_multiprocessors(micro_batch + 1 == micro_batches() ? left_multiprocessors() : 0);
-  model_.backward(backend(), ids, labels, valid_rows_, listener, micro_batch);
+  model_.backward(backend(), ids, labels, counted_rows(), listener, micro_batch);
   backend().leave_multiprocessors(0);
 }
 

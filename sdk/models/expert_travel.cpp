@@ -114,25 +114,31 @@ void ExpertTravel::finish_gradient_to_experts(const Step& step, Ticket ticket, c
   group(step, plan[gradient_there_.experts], drows);
 }
 
-ExpertTravel::Ticket ExpertTravel::start_gradient_to_tokens(const Step& step, const Tensor& drows,
-                                                            const Tensor& dweights) const {
+ExpertTravel::Tickets ExpertTravel::start_gradient_to_tokens(const Step& step, const Tensor& drows,
+                                                             const Tensor& dweights) const {
   auto& [b, plan, ranks] = step;
-  (void)ranks.to_tokens(b, layer_, dweights, plan[returned_weights_]);
+  const Ticket weights = ranks.to_tokens(b, layer_, dweights, plan[returned_weights_]);
   const Tensor received = ungrouped(step, drows, gradient_back_.experts);
-  return ranks.to_tokens(b, layer_, received, plan[gradient_back_.tokens]);
+  return {weights, ranks.to_tokens(b, layer_, received, plan[gradient_back_.tokens])};
 }
 
-void ExpertTravel::finish_gradient_to_tokens(const Step& step, Ticket ticket, const TokensByExpert& tokens,
-                                             const Tensor& dweights, const Tensor& residual, const Tensor& dx,
-                                             const Tensor& token_dweights) const {
+// A choice's place among the rows is where its weight's gradient is.
+void ExpertTravel::finish_weight_gradient(const Step& step, const Tickets& tickets, const TokensByExpert& tokens,
+                                          const Tensor& dweights, const Tensor& token_dweights) const {
   auto& [b, plan, ranks] = step;
-  const Tensor returned = plan[gradient_back_.tokens], returned_weights = plan[returned_weights_];
-  ranks.wait(b, ticket, {dweights, returned_weights, plan[gradient_back_.experts], returned});
-  b.run(op::CombineRows{.rows = returned, .places = tokens.places, .residual = residual, .y = dx});
-  // A choice's place among the rows is where its weight's gradient is.
-  b.run(op::GatherRows{.x = returned_weights.view({shape_.rows(), 1}),
+  const Tensor returned = plan[returned_weights_];
+  ranks.wait(b, tickets.weights, {dweights, returned});
+  b.run(op::GatherRows{.x = returned.view({shape_.rows(), 1}),
                        .sources = tokens.places.flat(),
                        .rows = token_dweights.view({shape_.rows(), 1})});
+}
+
+void ExpertTravel::finish_gradient_to_tokens(const Step& step, const Tickets& tickets, const TokensByExpert& tokens,
+                                             const Tensor& residual, const Tensor& dx) const {
+  auto& [b, plan, ranks] = step;
+  const Tensor returned = plan[gradient_back_.tokens];
+  ranks.wait(b, tickets.rows, {plan[gradient_back_.experts], returned});
+  b.run(op::CombineRows{.rows = returned, .places = tokens.places, .residual = residual, .y = dx});
 }
 
 }  // namespace assay::models

@@ -96,6 +96,11 @@ void validate_experts(const DecoderConfig& c) {
         "normalized_weights = false, experts_per_token = 2 or more, or a coefficient of a loss of the router");
   if (e.z_coefficient != 0 && e.rule.score == compute::ExpertScore::sigmoid)
     fail("the z loss is of softmax scores; expected z_coefficient = 0 or score = \"softmax\"");
+  if (e.ranks < 1 || e.rank < 0 || e.rank >= e.ranks || e.count % e.ranks != 0)
+    fail("experts " + std::to_string(e.count) + " is not a multiple of the " + std::to_string(e.ranks) +
+         " ranks that share them");
+  if (e.is_shared() && c.checkpointing)
+    refuse("rows that came from other ranks are not made again; expected activation_checkpointing = false");
   if (c.is_split()) refuse("they are all on one rank; expected no split of the products over ranks");
   if (c.side_lane) refuse("gradients are made on one lane; expected side_lane = false");
   if (c.precision.eight_bit_products) refuse("their products are not of 8 bits; expected another precision than fp8");
@@ -103,7 +108,7 @@ void validate_experts(const DecoderConfig& c) {
 }
 
 ExpertParameters add_expert_parameters(train::ParameterSet& set, const DecoderConfig& c, const std::string& prefix) {
-  const std::int64_t count = c.experts.count, d = c.d_model, ff = c.experts.d_ff, shared = c.experts.shared_d_ff;
+  const std::int64_t count = c.experts.own_count(), d = c.d_model, ff = c.experts.d_ff, shared = c.experts.shared_d_ff;
   const auto deviation = [](std::int64_t out, std::int64_t in) {
     return std::sqrt(2.0F / static_cast<float>(in + out));
   };
@@ -115,14 +120,49 @@ ExpertParameters add_expert_parameters(train::ParameterSet& set, const DecoderCo
   if (c.experts.biases) p.w2_bias = add("experts.w2.bias", {count, d}, 0);
   p.w13 = add("experts.w13.weight", {count, 2 * ff, d}, deviation(ff, d));
   if (c.experts.biases) p.w13_bias = add("experts.w13.bias", {count, 2 * ff}, 0);
-  p.router = add("router.weight", {count, d}, deviation(count, d));
-  if (c.experts.biases) p.router_bias = add("router.bias", {count}, 0);
+  p.router = add("router.weight", {c.experts.count, d}, deviation(c.experts.count, d));
+  if (c.experts.biases) p.router_bias = add("router.bias", {c.experts.count}, 0);
   if (shared == 0) return p;
   p.shared_w2 = add("shared.w2.weight", {d, shared}, deviation(d, shared));
   p.shared_w1 = set.add({{prefix + "moe.shared.w1.weight", {shared, d}, 0, 0.0F, deviation(shared, d)},
                          {prefix + "moe.shared.w3.weight", {shared, d}, 0, 0.0F, deviation(shared, d)}});
   p.shared_w3 = p.shared_w1 + 1;
   return p;
+}
+
+std::vector<train::ElementRange> own_expert_ranges(const DecoderConfig& c, const train::ParameterSet& set,
+                                                   const std::vector<ExpertParameters>& by_layer) {
+  std::vector<train::ElementRange> ranges;
+  if (!c.experts.is_shared()) return ranges;
+  for (const ExpertParameters& p : by_layer)
+    ranges.push_back({set.elements_before(p.w2), set.elements_before((c.experts.biases ? p.w13_bias : p.w13) + 1)});
+  // Layers lie in the order of backward.
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return ranges;
+}
+
+void draw_experts(compute::Backend& backend, const train::ParameterSet& set,
+                  const std::vector<ExpertParameters>& by_layer, const ExpertsConfig& config, std::int64_t first_rank,
+                  std::int64_t ranks, std::uint64_t seed) {
+  // Beyond the streams of parameters, which are their numbers, of tokens and of labels.
+  constexpr std::uint64_t streams_of_a_rank = std::uint64_t{1} << 24;
+  for (const ExpertParameters& p : by_layer)
+    for (const train::ParameterSet::Id id : {p.w2, p.w13}) {
+      const compute::Tensor whole =
+          set.value(id).view({ranks, config.own_count(), set.value(id).dim(1), set.value(id).dim(2)});
+      for (std::int64_t r = 0; r < ranks; ++r)
+        backend.run(
+            compute::op::RandomNormal{.x = whole.slice(0, r, 1),
+                                      .seed = seed,
+                                      .stream = static_cast<std::uint64_t>(first_rank + r) * streams_of_a_rank + id,
+                                      .mean = set.all()[id].init_mean,
+                                      .std = set.all()[id].init_std});
+    }
+  set.refresh_compute_copy(backend);
+}
+
+std::int64_t whole_parameters(const DecoderConfig& c, std::int64_t own) {
+  return own + c.expert_layers() * (c.experts.count - c.experts.own_count()) * one_expert(c);
 }
 
 std::int64_t expert_parameters(const DecoderConfig& c) { return c.experts.count * one_expert(c); }

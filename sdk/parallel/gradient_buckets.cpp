@@ -41,6 +41,8 @@ std::vector<train::ElementRange> by_group(const train::ParameterSet& set, const 
     before += bytes_of(set, end - begin);
     begin = end;
   }
+  if (next_own != own.end())
+    throw Error(ASSAY_INTERNAL, "what one rank has of the gradients is not given by whole groups in ascending order");
   return buckets;
 }
 

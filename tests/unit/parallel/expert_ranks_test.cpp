@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <assay/parallel/expert_metrics.hpp>
 #include <assay/parallel/expert_ranks.hpp>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -157,6 +159,26 @@ TEST(ExpertRanks, OfADeviceThatCarriesNothingOutRoutingIsBalanced) {
     rank.agree({0, 0, 0, 0});
     EXPECT_THAT(rank.ranks.counts(0), ElementsAre(2, 1, 2, 1, 1, 2, 1, 2));
   });
+}
+
+// What is reported, by name.
+struct Reports {
+  mutable std::map<std::string, double> by_name;
+  void report(const Metric& metric, double value) const { by_name[metric.row.name] = value; }
+};
+
+TEST(ExpertRanks, ReportsAreOfAStep) {
+  const ExpertLoad load{.forwards = 8, .rank_imbalance = 1.5, .dispatched_bytes = 400, .combined_bytes = 200};
+  const comm::Totals totals{.busy_ms = 8, .exposed_ms = 2};
+  Reports reports;
+  report_expert_ranks(reports, load, totals, 0);
+  EXPECT_TRUE(reports.by_name.empty());
+  report_expert_ranks(reports, load, totals, 4);
+  EXPECT_EQ(reports.by_name.at("rank_imbalance"), 1.5);
+  EXPECT_EQ(reports.by_name.at("dispatch_bytes"), 100);
+  EXPECT_EQ(reports.by_name.at("combine_bytes"), 50);
+  EXPECT_EQ(reports.by_name.at("expert_exchange_ms"), 2);
+  EXPECT_EQ(reports.by_name.at("expert_exchange_exposed_ms"), 0.5);
 }
 
 TEST(ExpertRanks, ExpertsDivideAmongTheRanks) {

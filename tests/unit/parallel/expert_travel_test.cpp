@@ -201,8 +201,9 @@ Results on_a_rank(const Inputs& in, double capacity_factor, comm::Communicator& 
     else  // the experts' last look at what they read
       for (const Tensor& used : {travel.offsets(plan), travel.sources(plan), travel.weights(plan)})
         backend.download(nullptr, used);
-    travel.finish_gradient_to_tokens(step, travel.start_gradient_to_tokens(step, experts.drows, own_dweights), tokens,
-                                     own_dweights, dy, dx, dweights);
+    const ExpertTravel::Tickets tickets = travel.start_gradient_to_tokens(step, experts.drows, own_dweights);
+    travel.finish_weight_gradient(step, tickets, tokens, own_dweights, dweights);
+    travel.finish_gradient_to_tokens(step, tickets, tokens, dy, dx);
     if (&backend != &b) backend.download(nullptr, travel.offsets(plan));  // which is looked at afterwards
   };
   train::plan_step(plan, nullptr, [&](compute::Backend& recorder) {

@@ -85,6 +85,8 @@ TEST(GradientBuckets, LeaveOutWhatOneRankHas) {
   EXPECT_EQ(shared({{0, 384}}), (Ranges{{384, 448}}));
   EXPECT_EQ(shared({{384, 448}}), (Ranges{{0, 384}}));
   EXPECT_EQ(shared({{0, 448}}), (Ranges{}));
+  EXPECT_THROW(shared({{256, 384}, {0, 64}}), Error) << "in descending order";
+  EXPECT_THROW(shared({{64, 128}}), Error) << "a part of a group";
 }
 
 // What is updated beside the sums is all of the arena, also what needs none.

@@ -12,6 +12,7 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
+#include <assay/models/expert_travel.hpp>
 #include <assay/models/experts.hpp>
 #include <assay/models/naive_attention.hpp>
 #include <assay/plugin/results.hpp>
@@ -165,12 +166,15 @@ class DecoderModel : public train::Model {
   // By layer, i32 [step_rows, per_token]: the experts that tokens go to, in place of those that the router would
   // choose. Of dense layers empty. Where routing is not learned it is to be called before the first step.
   void give_experts(std::vector<compute::Tensor> by_layer) { given_experts_ = std::move(by_layer); }
+  // Of experts that are shared out over ranks: by whom they are reached, which outlives the model's steps.
+  void share_experts(train::ExpertExchange& ranks) { expert_ranks_ = &ranks; }
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
   void initialize(compute::Backend& backend) const override;  // the rotation's table
 
   // ids, labels: i64 [N], of one micro-batch. The mean loss over the `valid_rows` labels >= 0, of all micro-batches,
-  // lands in loss() (fp32 [1]) with the last one. Without labels the head's logits are the result. With config.backward
-  // the fused path already turns the logits into their gradient.
+  // lands in loss() (fp32 [1]) with the last one. Where ranks share the experts, `valid_rows` is of all of them, and
+  // the loss, as all gradients but those of the experts, is this rank's term of a sum. Without labels the head's logits
+  // are the result. With config.backward the fused path already turns the logits into their gradient.
   void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels, std::int64_t valid_rows,
                std::int64_t micro_batch = 0) const;
   // To be called after forward with labels. The first micro-batch writes the gradients of all parameters, the others
@@ -267,12 +271,34 @@ class DecoderModel : public train::Model {
   // A token's weight is a factor of its hidden states, or, where the product behind them has a bias, or operations are
   // one by one, of the product.
   bool weighs_hidden() const { return config_.fused && !config_.experts.biases; }
-  // All that moves rows of tokens to the experts, and back: on one rank a gather and a sum. rows[r] = x of the token of
-  // row r; y[t] = the sum of the token's rows (+ residual[t]).
+  // All that moves rows of tokens to the experts, and back: on one rank a gather and a sum, on several by
+  // expert_travel.hpp. rows[r] = x, or dy, of the token of row r; y[t], or dx[t], = the sum of the token's rows
+  // (+ residual[t]).
   void send_to_experts(compute::Backend& b, std::int64_t layer, const compute::Tensor& x,
                        const compute::Tensor& rows) const;
   void bring_back(compute::Backend& b, std::int64_t layer, const compute::Tensor& rows, const compute::Tensor& residual,
                   const compute::Tensor& y) const;
+  void send_gradient_to_experts(compute::Backend& b, std::int64_t layer, const compute::Tensor& dy,
+                                const compute::Tensor& rows) const;
+  // The start leaves the gradients of the tokens' weights in e.dweights.
+  ExpertTravel::Tickets start_bringing_gradient_back(compute::Backend& b, std::int64_t layer,
+                                                     const ExpertBackward& e) const;
+  void bring_gradient_back(compute::Backend& b, std::int64_t layer, const ExpertTravel::Tickets& tickets,
+                           const ExpertBackward& e, const compute::Tensor& residual, const compute::Tensor& dx) const;
+  // What the experts' operations read: of this rank's tokens, or of the rows that have come.
+  bool shares_experts() const { return config_.experts.is_shared(); }
+  const ExpertTravel& travel_of(std::int64_t layer) const {
+    return travels_[static_cast<std::size_t>(layer - config_.experts.first_dense_layers)];
+  }
+  ExpertTravel::Step travelling(compute::Backend& b) const;
+  TokensByExpert tokens_by_expert(std::int64_t layer) const;
+  std::int64_t expert_rows() const;
+  compute::Tensor row_offsets(std::int64_t layer) const;
+  compute::Tensor row_sources(std::int64_t layer) const;
+  compute::Tensor row_weights(std::int64_t layer) const;
+  compute::Tensor row_dweights(const ExpertBackward& e) const;
+  // Rows that came from other ranks are not made again.
+  bool keeps_rows() const { return keeps_outputs() || shares_experts(); }
   compute::Tensor chosen_experts(std::int64_t layer, std::int64_t micro_batch) const;
   void route(compute::Backend& b, std::int64_t layer, const Forward& f, std::int64_t micro_batch) const;
   void experts_body(compute::Backend& b, std::int64_t layer, const Forward& f) const;
@@ -396,10 +422,12 @@ class DecoderModel : public train::Model {
   const train::ParameterSet& set_;
   const DecoderParameters& ids_;
   Residence residence_;
-  std::vector<Forward> forward_;                // by layer
-  std::vector<Forward> recomputed_;             // by layer; the same as forward_ without checkpointing
-  std::vector<Backward> backward_;              // by layer
-  std::vector<RoutingBuffers> routing_;         // by layer; of dense ones none is used
+  std::vector<Forward> forward_;         // by layer
+  std::vector<Forward> recomputed_;      // by layer; the same as forward_ without checkpointing
+  std::vector<Backward> backward_;       // by layer
+  std::vector<RoutingBuffers> routing_;  // by layer; of dense ones none is used
+  std::vector<ExpertTravel> travels_;    // by layer with experts, where these are shared
+  train::ExpertExchange* expert_ranks_ = nullptr;
   std::vector<compute::Tensor> given_experts_;  // by layer; empty: the router chooses
   Id ones_ = 0, twos_ = 0, expert_bias_ = 0, routing_losses_ = 0;
   Id cos_ = 0, sin_ = 0;

@@ -56,6 +56,13 @@ class DecoderTrainer : public train::Trainer {
   // layers and tokens; else empty.
   std::vector<compute::Tensor> drawn_experts_for(const DecoderConfig& config) const;
   void give_experts(std::vector<compute::Tensor> by_layer) { model_.give_experts(std::move(by_layer)); }
+  // Of experts that are shared out over ranks, before set-up: by whom they are reached, which outlives the trainer. The
+  // loss and the gradients of what all ranks have are then this rank's terms of a sum.
+  void share_experts(train::ExpertExchange& ranks) { model_.share_experts(ranks); }
+  // Ranges of the gradients that are that sum already.
+  std::vector<train::ElementRange> own_expert_ranges() const {
+    return models::own_expert_ranges(config_.model, parameters(), expert_parameters());
+  }
 
  private:
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks,
@@ -66,6 +73,9 @@ class DecoderTrainer : public train::Trainer {
   void load_inputs() override;
   void load_weights(const train::SafetensorsReader& file) const override;  // published names, too
   void read_inputs();
+  std::vector<ExpertParameters> expert_parameters() const;  // by layer that has them
+  // What the mean loss is over: of ranks that share experts, the tokens of all, each having as many.
+  std::int64_t counted_rows() const { return valid_rows_ * config_.model.experts.ranks; }
 
   DecoderTrainerConfig config_;
   train::BlockParameters* blocks_;

@@ -72,13 +72,18 @@ class ExpertTravel {
   // dy: the gradient by y; drows: that by the experts' outputs.
   Ticket start_gradient_to_experts(const Step& step, const compute::Tensor& dy, const TokensByExpert& tokens) const;
   void finish_gradient_to_experts(const Step& step, Ticket ticket, const compute::Tensor& drows) const;
-  // drows: by the experts' inputs; dweights: fp32 [C], as op::WeightedGatedBackward leaves them. dx (+ residual) and
-  // token_dweights (fp32 [N, k]) are the gradients by x and weights.
-  Ticket start_gradient_to_tokens(const Step& step, const compute::Tensor& drows,
-                                  const compute::Tensor& dweights) const;
-  void finish_gradient_to_tokens(const Step& step, Ticket ticket, const TokensByExpert& tokens,
-                                 const compute::Tensor& dweights, const compute::Tensor& residual,
-                                 const compute::Tensor& dx, const compute::Tensor& token_dweights) const;
+  // drows: by the experts' inputs; dweights: fp32 [C], as op::WeightedGatedBackward leaves them. token_dweights (fp32
+  // [N, k]) and dx (+ residual) are the gradients by weights and x: the former come first, as the router's backward
+  // needs them.
+  struct Tickets {
+    Ticket weights, rows;
+  };
+  Tickets start_gradient_to_tokens(const Step& step, const compute::Tensor& drows,
+                                   const compute::Tensor& dweights) const;
+  void finish_weight_gradient(const Step& step, const Tickets& tickets, const TokensByExpert& tokens,
+                              const compute::Tensor& dweights, const compute::Tensor& token_dweights) const;
+  void finish_gradient_to_tokens(const Step& step, const Tickets& tickets, const TokensByExpert& tokens,
+                                 const compute::Tensor& residual, const compute::Tensor& dx) const;
 
  private:
   using Id = train::BufferPlan::Id;

@@ -5,6 +5,7 @@
 // where an expert is a gated unit between two products. No token is dropped: the N k rows are sorted by expert, in the
 // order of the tokens, and each expert multiplies as many as it has. Nothing of a step is read by the host.
 #pragma once
+#include <assay/compute/backend.hpp>
 #include <assay/compute/operations/experts.hpp>
 
 #include <assay/train/buffer_plan.hpp>
@@ -35,9 +36,16 @@ struct ExpertsConfig {
   // reported loss is the cross-entropy alone.
   double balance_coefficient = 0, z_coefficient = 0;
   Routing routing = Routing::learned;
+  // Over how many ranks the experts of each layer are shared out ("expert parallel"), which this one is, and for how
+  // many times the rows of balanced routing it has room (expert_travel.hpp). Each rank has tokens of its own, and the
+  // gradients of a step are terms of a sum over the ranks; those of its experts are that sum.
+  std::int64_t rank = 0, ranks = 1;
+  double capacity_factor = 2;
   double zipf_exponent = 1;  // expert e, counted from 0, has a weight of (e + 1)^-exponent
 
   bool any() const { return count > 0; }
+  bool is_shared() const { return ranks > 1; }
+  std::int64_t own_count() const { return count / ranks; }
 };
 
 // Throws assay::Error: INVALID_ARGUMENT, or UNSUPPORTED where the form of the decoder has no experts.
@@ -48,14 +56,25 @@ struct ExpertParameters {
   train::ParameterSet::Id w2 = 0, w2_bias = 0, w13 = 0, w13_bias = 0, router = 0, router_bias = 0;
   train::ParameterSet::Id shared_w2 = 0, shared_w1 = 0, shared_w3 = 0;
 };
-// w2 [E, d_model, d_ff]; w13 [E, 2 d_ff, d_model], an expert's rows of the gate and then those of up. Initial values
-// are normal with the deviation that one expert's matrix has by itself.
+// w2 [E / R, d_model, d_ff]; w13 [E / R, 2 d_ff, d_model], an expert's rows of the gate and then those of up. Initial
+// values are normal with the deviation that one expert's matrix has by itself.
 ExpertParameters add_expert_parameters(train::ParameterSet& set, const DecoderConfig& config,
                                        const std::string& layer_prefix);
 
-// All parameters of the experts of a layer, and those that one token uses.
+// The arena's ranges of the parameters that this rank alone has, in ascending order; none where experts are not shared.
+std::vector<train::ElementRange> own_expert_ranges(const DecoderConfig& config, const train::ParameterSet& set,
+                                                   const std::vector<ExpertParameters>& by_layer);
+// Draws what `set` has of the experts of ranks `first_rank` to `first_rank + ranks`, each rank's by itself: ranks have
+// other numbers than one another, and a model with the experts of all ranks the same as they.
+void draw_experts(compute::Backend& backend, const train::ParameterSet& set,
+                  const std::vector<ExpertParameters>& by_layer, const ExpertsConfig& config, std::int64_t first_rank,
+                  std::int64_t ranks, std::uint64_t seed);
+
+// All parameters of the experts of a layer, of all ranks, and those that one token uses.
 std::int64_t expert_parameters(const DecoderConfig& config);
 std::int64_t active_expert_parameters(const DecoderConfig& config);
+// Of the whole model, where `own` are here of one whose experts are shared.
+std::int64_t whole_parameters(const DecoderConfig& config, std::int64_t own);
 // Of the whole model: what a token does not use is left out.
 std::int64_t active_parameters(const DecoderConfig& config, std::int64_t all);
 
@@ -78,6 +97,7 @@ struct ExpertForward {
 struct ExpertBackward {
   using Id = train::BufferPlan::Id;
   Id doutputs = 0, dhidden = 0, hidden = 0, rows = 0, drows = 0, dgate = 0, dweights = 0, unused_dweights = 0;
+  Id row_dweights = 0;  // of rows that came from other ranks, too
   Id dlogits = 0, drouted = 0, shared_hidden = 0, shared_dhidden = 0;
 };
 
