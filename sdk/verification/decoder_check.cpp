@@ -40,7 +40,7 @@ double gflop_of(const models::DecoderConfig& c) {
 double elements_of(const models::DecoderConfig& c) {
   const auto d = static_cast<double>(c.d_model);
   return (c.tied_embeddings ? 1 : 2) * d * static_cast<double>(c.vocab_size) +
-         static_cast<double>(c.layers) * d * (d + static_cast<double>(c.qkv_width() + 3 * c.d_ff));
+         static_cast<double>(c.layers) * d * static_cast<double>(c.q_width() + c.qkv_width() + 3 * c.d_ff);
 }
 
 bool is_affordable(const models::DecoderConfig& c, const SharedWork& shared) {
