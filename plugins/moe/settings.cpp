@@ -25,10 +25,16 @@ assay::models::ExpertsConfig experts_config(const assay::Case& c) {
   e.z_coefficient = real("z_coefficient");
   e.routing = c.choice("routing", routings);
   e.zipf_exponent = real("zipf_exponent");
+  e.capacity_factor = real("capacity_factor");
+  if (c.get<bool>("expert_parallel")) e.rank = c.rank(), e.ranks = c.rank_count();
   return e;
 }
 
-Settings::Settings(const assay::Case& c) {
+Settings::Settings(const assay::Case& c) : collectives(c) {
+  if (c.rank_count() > 1 && !c.get<bool>("expert_parallel"))
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "several ranks share the experts of one model; set expert_parallel = true, or run.ranks = 1");
+  bucket_bytes = static_cast<std::size_t>(c.get<double>("bucket_mb") * 0x1p20);
   pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
   assay::models::DecoderConfig& model = trainer.model;
@@ -48,7 +54,9 @@ Settings::Settings(const assay::Case& c) {
   model.validate();
   trainer.optimizer = assay::train::optimizer_config(c);
   trainer.seed = c.seed();
-  trainer.train_step = pass == Pass::train_step;  // ranks do not communicate: each takes the whole batch
+  trainer.train_step = pass == Pass::train_step;
+  trainer.data_rank = c.rank();
+  trainer.data_ranks = c.rank_count();
   trainer.weights_file = c.get<std::string>("weights");
   trainer.inputs_file = c.get<std::string>("inputs");
 }
