@@ -37,6 +37,9 @@ Settings::Settings(const assay::Case& c) : collectives(c) {
   bucket_bytes = static_cast<std::size_t>(c.get<double>("bucket_mb") * 0x1p20);
   pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
+  if (c.rank_count() > 1 && (pass != Pass::train_step || !dump_file.empty()))
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "experts of several ranks are trained; expected pass = \"train_step\", and no dump");
   assay::models::DecoderConfig& model = trainer.model;
   model = assay::models::decoder_config(c, "model");
   model.experts = experts_config(c);

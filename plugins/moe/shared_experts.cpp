@@ -116,8 +116,6 @@ class Workload::WholeModel final : public assay::verification::WholeModelCheck {
     return is_own(id) ? rank * own().all()[id].elements() : 0;
   }
   std::string check_same(const std::string& when, const std::string& what);
-
-  std::string when_;
 };
 
 std::vector<assay::verification::WholeModelCheck::Piece> Workload::WholeModel::pieces() const {
@@ -144,12 +142,11 @@ assay::Verified Workload::WholeModel::check_gradients(const std::string& when) {
   for (std::int64_t l = 0; l < config().layers; ++l)
     if (config().has_experts(l)) chosen[static_cast<std::size_t>(l)] = mine().model().experts_of(l);
   whole().give_experts(chosen);
-  whole().prepare([&] {
-    whole().forward();
-    whole().backward();
-  });
-  whole().forward();
-  whole().backward();
+  const auto own_step = [&] {
+    for (std::int64_t i = 0; i < whole().micro_batches(); ++i) whole().forward_of(i), whole().backward_of(i, nullptr);
+  };
+  whole().prepare(own_step);
+  own_step();
   const double expected_loss = whole().last_loss();
   whole().give_experts(whole().drawn_experts_for(config()));
 

@@ -46,6 +46,7 @@ void Workload::setup(const Launch& launch) {
 void Workload::run(const Launch& launch) {
   if (is_shared()) {
     steps_.run(launch, host_, [&] { enqueue_step(launch); });
+    if (steps_.are_silent()) return;
     if (launch.stage() == ASSAY_STAGE_MEASURE) {
       ++measured_steps_;
     } else {
