@@ -38,6 +38,49 @@ void print_attention(DType t, const compute::Dropout& dropped) {
   for (const DeviceTensor* result : {&out, &dq, &dk, &dv}) print("attention with dropout", *result);
 }
 
+void print_experts(DType t) {
+  const std::int64_t tokens = 1501, experts = 12, k = 2, rows = tokens * k, width = 136, inner = 72;
+  const DeviceTensor logits(t, {tokens, experts}, random_values(t, tokens * experts, 4)), dlogits(t, {tokens, experts});
+  const DeviceTensor scores(DType::f32, {tokens, experts}), lse(DType::f32, {tokens}), losses(DType::f32, {2});
+  const DeviceTensor chosen(DType::i32, {tokens, k}), weights(DType::f32, {tokens, k});
+  const DeviceTensor counts(DType::i32, {experts}), offsets(DType::i32, {experts + 1}), places(DType::i32, {tokens, k});
+  const DeviceTensor sources(DType::i32, {rows}), dweights(DType::f32, {tokens, k});
+  const DeviceTensor x(t, {rows, inner}, random_values(t, rows * inner, 5)), y(t, {tokens, inner});
+  const DeviceTensor b(t, {experts, width, inner}, random_values(t, experts * width * inner, 6)), c(t, {rows, width});
+  const DeviceTensor dw(t, {experts, width, inner}), dbias(t, {experts, width}), h(t, {rows, width});
+  const DeviceTensor dgate(t, {rows, width}), dup(t, {rows, width});
+  run([&] {
+    backend().run(
+        op::RouteForward{.logits = logits, .scores = scores, .lse = lse, .experts = chosen, .weights = weights});
+    backend().run(
+        op::GroupRows{.experts = chosen, .counts = counts, .offsets = offsets, .places = places, .sources = sources});
+    backend().run(op::RoutingLosses{.scores = scores, .lse = lse, .counts = counts, .losses = losses});
+    backend().run(op::GroupedMatmul{.a = x, .b = b, .offsets = offsets, .c = c, .transpose_b = true});
+    backend().run(op::GroupedWeightGradient{.dy = c, .x = x, .offsets = offsets, .dw = dw, .dbias = dbias});
+    backend().run(op::WeightedGatedBackward{.gate = c,
+                                            .up = c,
+                                            .dh = c,
+                                            .weights = weights,
+                                            .sources = sources,
+                                            .dgate = dgate,
+                                            .dup = dup,
+                                            .dweights = dweights,
+                                            .h = h});
+    backend().run(op::CombineRows{.rows = x, .places = places, .y = y});
+    backend().run(op::RouteBackward{.scores = scores,
+                                    .lse = lse,
+                                    .experts = chosen,
+                                    .counts = counts,
+                                    .dweights = dweights,
+                                    .dlogits = dlogits,
+                                    .balance = 0.5F,
+                                    .z = 0.25F});
+  });
+  for (const DeviceTensor* result :
+       {&scores, &weights, &losses, &c, &dw, &dbias, &h, &dgate, &dup, &dweights, &y, &dlogits})
+    print("mixture of experts", *result);
+}
+
 // Not a test of its own: what the test below runs.
 TEST(ThreadCount, DISABLED_PrintFingerprints) {
   for (const DType t : {DType::f32, DType::bf16}) {
@@ -91,6 +134,7 @@ TEST(ThreadCount, DISABLED_PrintFingerprints) {
     for (const DeviceTensor* result : {&y, &bias_gradient, &columns, &norm_gradient})
       print("dropout_add_layer_norm_backward", *result);
     print_attention(t, dropped);
+    print_experts(t);
   }
 }
 

@@ -51,7 +51,7 @@ class MutantBackend final : public compute::ForwardingBackend {
 
  private:
   // Each carries an operation out, broken where the living mutant says so: mutant_data.cpp, mutant_operations.cpp,
-  // mutant_norms.cpp, mutant_attention.cpp, mutant_optimizers.cpp.
+  // mutant_norms.cpp, mutant_attention.cpp, mutant_experts.cpp, mutant_optimizers.cpp.
 #define ASSAY_DECLARE_EXECUTE(Name) void execute(const op::Name& op);
   ASSAY_OPERATIONS(ASSAY_DECLARE_EXECUTE)
 #undef ASSAY_DECLARE_EXECUTE
@@ -109,6 +109,7 @@ class MutantBackend final : public compute::ForwardingBackend {
   std::int32_t left_multiprocessors_ = 0;
   std::vector<op::AdamW> side_updates_, side_updates_before_;  // of this step so far, and of the one before it
   std::map<void*, Values<float>> gradients_before_;            // by address: what the optimizer was given last
+  std::map<void*, Values<std::int32_t>> counts_before_;        // by address: of groups of rows
   std::set<void*> written_;                                    // addresses, see is_written_again
   bool attends_backward_ = false;  // an attention was, so that what it leaves is not the end of a step
 };

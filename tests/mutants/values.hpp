@@ -42,7 +42,8 @@ inline std::uint16_t to_fp16(float x) {
   return static_cast<std::uint16_t>(sign | (unit == -24 ? steps : ((unit + 25) << 10) + steps - 1024));
 }
 
-// A copy of the elements on the host, in row-major order. T: float for the formats of 32 and 16 bits, std::int64_t.
+// A copy of the elements on the host, in row-major order. T: float for the formats of 32 and 16 bits, std::int64_t,
+// std::int32_t.
 template <class T>
 class Values {
  public:

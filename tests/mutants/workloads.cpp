@@ -10,6 +10,9 @@ namespace {
 
 const std::string decoder_model =
     "d_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nvocab_size = 96\nbatch_size = 2\ncontext_length = 16\n";
+const std::string experts_model =
+    "d_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nkv_heads = 2\nvocab_size = 96\ncontext_length = 16\nexperts = 4\n"
+    "experts_per_token = 2\nexpert_d_ff = 16\n";
 const std::string encoder_decoder_model =
     "d_model = 32\nd_ff = 64\nencoder_layers = 1\ndecoder_layers = 2\nheads = 2\nvocab_size = 96\nbatch_size = 4\n"
     "sequence_length = 16\nnum_samples = 64\nunit = \"step\"\nworkers = 1\n";
@@ -89,6 +92,30 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "fp16", step + "execution = \"eager\"\nprecision = \"fp16\"\n");
   cases.back().device = "fp16";
   cases.back().only = loss_scaling;
+
+  const std::vector<std::string> of_experts{"route_forward",
+                                            "route_backward",
+                                            "routing_losses",
+                                            "group_rows",
+                                            "gather_rows",
+                                            "combine_rows",
+                                            "grouped_matmul",
+                                            "grouped_weight_gradient",
+                                            "weighted_gated_forward",
+                                            "weighted_gated_backward"};
+  const std::string experts_step = experts_model + "batch_size = 2\n";
+  add("moe", "fp32", experts_step);
+  add("moe", "eager", experts_step + "execution = \"eager\"\nattention = \"naive\"\noptimizer = \"sgd\"\n");
+  cases.back().only = of_experts;
+  add("moe", "biases", experts_step + "expert_biases = true\nunit_alpha = 1.702\nunit_limit = 0.5\nunit_offset = 1\n");
+  cases.back().only = of_experts;
+  add("moe", "shared",
+      experts_model +
+          "batch_size = 1\naccumulation_steps = 2\nshared_d_ff = 24\nfirst_dense_layers = 1\n"
+          "normalized_weights = false\nbalance_coefficient = 0.5\nz_coefficient = 0.1\n");
+  cases.back().only = {"route_backward", "grouped_weight_gradient"};
+  add("moe", "losses", experts_step + "balance_coefficient = 1\nz_coefficient = 0.1\nprecision = \"bf16\"\n");
+  cases.back().only = of_experts;
 
   add("encoder_decoder", "fp32", encoder_decoder_model);
   add("encoder_decoder", "eager", encoder_decoder_model + "execution = \"eager\"\nattention = \"naive\"\n");

@@ -4,11 +4,17 @@
 #include <cmath>
 
 #include "judge.hpp"
+#include "signed_sums.hpp"
 
 namespace assay::compute {
 
+using audit::Lines;
 using audit::Places;
+using audit::Rounding;
+using audit::Sum;
+using audit::sum_at;
 using audit::Values;
+using audit::weights_of;
 using Weights = LineWeights;
 using Sums = LineSums;
 
@@ -16,15 +22,6 @@ namespace {
 
 constexpr std::int64_t matrices_of_many = 4, rows_of_product = 16;
 constexpr double product_at_once = 1 << 22;  // a smaller product is looked at in all rows
-
-// A signed sum of independent roundings is normal, or narrower where they are bounded. The deviation that is computed
-// below is at least 1.3 times the true one (a number's rounding, relative, is 0.74 of its bound's on average over a
-// binade), so that six of it are eight of the true one: beyond it is one sum of 10^15.
-constexpr double most_deviations = 6;
-// The root mean square over many rows is known well where they differ. Where all are alike it is that of one draw, and
-// three of these deviations are four of the true one.
-constexpr double most_deviations_together = 3;
-constexpr std::size_t enough_lines = 8;
 
 // One matrix of a tensor of rank 2 to 4.
 Tensor matrix(const Tensor& t, std::int64_t index) {
@@ -37,88 +34,6 @@ Tensor matrix(const Tensor& t, std::int64_t index) {
   flat.stride[0] = t.step(-2);
   flat.stride[1] = t.step(-1);
   return flat;
-}
-
-struct Sum {
-  double value = 0, norm = 0;  // with the signs; the Euclidean norm of its terms
-};
-Sum sum_at(const Sums& sums, std::size_t i) {
-  return sums.values.empty() ? Sum() : Sum{sums.values[i], std::sqrt(sums.squares[i])};
-}
-
-// A row or a column of c.
-struct Line {
-  std::int64_t place;
-  Sum found, product, old, bias;  // product: of a and b; old: what was added
-};
-
-// How far rounding takes the sum of a line, by the product's types.
-struct Rounding {
-  double stored;   // deviation of one number's rounding to c's type
-  double summed;   // of the partial sums of one number of c
-  double inputs;   // of what the inputs lose on the way (tf32)
-  double least;    // a fixed step below the least normal number
-  bool overflows;  // fp16
-
-  double deviation(const Line& line) const {
-    const double of_stored = stored * (line.found.norm + line.old.norm + line.bias.norm);
-    const double of_sums = summed * (line.product.norm + line.found.norm);
-    const double of_inputs = inputs * line.product.norm;
-    return std::sqrt(of_stored * of_stored + of_sums * of_sums + of_inputs * of_inputs) + least;
-  }
-};
-
-// The lines of one direction of one matrix.
-struct Lines {
-  const char* name;  // "row"
-  std::size_t judged = 0, wrong = 0, hidden = 0;
-  double together = 0, worst = -1;  // worst: in deviations, of the line below
-  Line at{};
-  double expected = 0, deviation = 1;
-
-  void judge(const Line& line, const Rounding& rounding) {
-    const double value = line.product.value + line.old.value + line.bias.value;
-    if (!std::isfinite(value) || !std::isfinite(line.product.norm)) {
-      if (!std::isfinite(line.found.value)) return;
-      if (hidden++ == 0) at = line;
-      return;
-    }
-    if (rounding.overflows && !std::isfinite(line.found.value) && line.product.norm > 1e4) return;
-    ++judged;
-    const double of_this = rounding.deviation(line);
-    double away = std::abs(line.found.value - value) / of_this;
-    if (std::isnan(away)) away = INFINITY;
-    together += away * away;
-    if (away > most_deviations) ++wrong;
-    if (away <= worst || hidden > 0) return;
-    worst = away, at = line, expected = value, deviation = of_this;
-  }
-  std::string count_text() const {
-    return std::to_string(wrong) + " of " + std::to_string(judged) + " " + name + "s (most in " + name + ' ' +
-           std::to_string(at.place) + ')';
-  }
-};
-
-template <class Judge>
-void decide(Judge& judge, std::int64_t index, const Lines& rows, const Lines& columns) {
-  for (const Lines* lines : {&rows, &columns})
-    if (lines->hidden > 0)
-      judge.wrong("c", std::string("hides what is not finite in ") + lines->name + ' ' +
-                           std::to_string(lines->at.place) + " of matrix " + std::to_string(index));
-  std::string what;
-  if (rows.wrong + columns.wrong > 0) {
-    what = "c, matrix " + std::to_string(index) + ", is off in " + rows.count_text();
-    if (columns.judged > 0) what += " and " + columns.count_text();
-    what += "; ";
-  }
-  for (const Lines* lines : {&rows, &columns}) {
-    if (lines->judged == 0 || (what.empty() && lines->worst < 0)) continue;
-    judge.within((what + "the signed sum of c's " + lines->name).c_str(), lines->at.place, lines->at.found.value,
-                 lines->expected, most_deviations * lines->deviation);
-    if (lines->judged >= enough_lines)
-      judge.within((std::string("the root mean square, in deviations, of sums of c's ") + lines->name + "s,").c_str(),
-                   index, std::sqrt(lines->together / static_cast<double>(lines->judged)), 0, most_deviations_together);
-  }
 }
 
 // What a product is looked at by: the part of Matmul that is alike for all matrices of a batch.
@@ -163,21 +78,6 @@ Weights scaled(Weights weights, const Values& scale) {
     weights.squares[i] *= scale[i] * scale[i];
   }
   return weights;
-}
-Weights weights_of(const Sums& sums) { return {sums.values, sums.squares}; }
-
-Rounding rounding_of(const op::Matmul& op, ProductMath math, std::int64_t k, double of_c) {
-  Rounding r{};
-  // Uniform within half a unit in the last place.
-  r.stored = of_c / std::sqrt(3.0);
-  // k additions round at random, so that their errors grow with the root of k. The matrix units of a GPU keep three
-  // bits less while they add products of 16-bit numbers, and of 8-bit ones about 14 bits.
-  const double unit = op.a.dtype == DType::f32 ? 0x1p-24 : op.a_scale ? 0x1p-14 : 0x1p-21;
-  r.summed = unit * std::sqrt(static_cast<double>(k) + 16);
-  // Two inputs of 11 bits.
-  r.inputs = math == ProductMath::tf32 && op.a.dtype == DType::f32 ? 0x1p-11 : 0;
-  r.overflows = op.c.dtype == DType::f16;
-  return r;
 }
 
 }  // namespace
@@ -249,7 +149,8 @@ void AuditedBackend::execute(const op::Matmul& op) {
     before.push_back(adds ? sums_of(old_of(i), factors.column_signs, factors.row_signs) : MatrixSums());
   call();
 
-  Rounding rounding = rounding_of(op, math_, k, Judge::rounding_of(op.c.dtype));
+  Rounding rounding = audit::rounding_of_products(op.a.dtype, static_cast<bool>(op.a_scale), op.c.dtype,
+                                                  Judge::rounding_of(op.c.dtype), math_, k);
   const double alpha = static_cast<double>(op.alpha);
   double of_bias = 0, of_bias_squares = 0, of_row_signs = 0;
   for (std::size_t j = 0; j < factors.bias.size(); ++j) {
@@ -289,7 +190,7 @@ void AuditedBackend::execute(const op::Matmul& op) {
             rounding);
       }
     }
-    decide(*judge_, index, of_rows, of_columns);
+    audit::decide(*judge_, "c", index, of_rows, of_columns);
   }
 }
 

@@ -31,79 +31,95 @@ Tensor matrix(const Tensor& t, std::int64_t index) {
   return {one.data, t.dtype, {t.dim(1), t.dim(2)}};
 }
 
+std::size_t room_of(const Tensor& t) { return (t.bytes() + 63) / 64 * 64; }
+
+// Scratch for a piece of rows of `t`, of so many rows.
+Tensor piece_like(const Tensor& t, std::int64_t rows) { return {nullptr, t.dtype, {rows, t.dim(1)}}; }
+
+// `left` rows from `first` on, as a piece of more rows of which the others are 0: in the memory of `piece`.
+Tensor padded(const Tensor& t, std::int64_t first, std::int64_t left, const Tensor& piece, std::int64_t rows) {
+  const Tensor there = t.slice(0, first, left), rest = piece.slice(0, left, rows - left);
+  std::memcpy(piece.data, there.data, there.bytes());
+  std::memset(rest.data, 0, rest.bytes());
+  return piece.slice(0, 0, rows);
+}
+
 }  // namespace
 
+// The last piece of a group goes back to rows that are done already and writes them once more, or, where the
+// group has too few, is a copy with rows of 0.
 void CpuBackend::execute(const op::GroupedMatmul& op) {
-  const std::int64_t groups = op.b.dim(0), rows = op.a.dim(0);
+  const std::int64_t groups = op.b.dim(0), rows = op.a.dim(0), most = piece_that_covers(rows);
   if (rows == 0) return;
-  const auto multiply = [&](std::int64_t group, std::int64_t first, std::int64_t count) {
-    execute(op::Matmul{.a = op.a.slice(0, first, count),
-                       .b = matrix(op.b, group),
-                       .c = op.c.slice(0, first, count),
-                       .transpose_b = op.transpose_b,
-                       .bias = op.bias ? op.bias.slice(0, group, 1).flat() : Tensor()});
-  };
-  if (preparing()) {
-    for (std::int64_t count = 1; count <= std::min(rows, most_piece_rows); count *= 2) multiply(0, 0, count);
-    return;
-  }
-  const std::int32_t* const offsets = checked_offsets(op.name, op.offsets, rows);
-  for (std::int64_t e = 0; e < groups; ++e)
-    for_each_piece(offsets[e + 1] - offsets[e], 1, true, [&](std::int64_t count, std::int64_t left) {
-      multiply(e, count > left ? offsets[e + 1] - count : offsets[e + 1] - left, count);
-    });
+  Tensor few = piece_like(op.a, most), results = piece_like(op.c, most);
+  with_scratch(room_of(few) + room_of(results), [&](char* memory) {
+    const auto multiply = [&](std::int64_t group, const Tensor& a, const Tensor& c) {
+      execute(op::Matmul{.a = a,
+                         .b = matrix(op.b, group),
+                         .c = c,
+                         .transpose_b = op.transpose_b,
+                         .bias = op.bias ? op.bias.slice(0, group, 1).flat() : Tensor()});
+    };
+    if (preparing()) {
+      for (std::int64_t count = least_piece_rows; count <= most; count *= 2)
+        multiply(0, few.slice(0, 0, count), results.slice(0, 0, count));
+      return;
+    }
+    few.data = memory, results.data = memory + room_of(few);
+    const std::int32_t* const offsets = checked_offsets(op.name, op.offsets, rows);
+    for (std::int64_t e = 0; e < groups; ++e) {
+      const std::int64_t end = offsets[e + 1], all = end - offsets[e];
+      for_each_piece(all, [&](std::int64_t count, std::int64_t left) {
+        if (count <= all) {
+          const std::int64_t first = count > left ? end - count : end - left;
+          return multiply(e, op.a.slice(0, first, count), op.c.slice(0, first, count));
+        }
+        multiply(e, padded(op.a, end - left, left, few, count), results.slice(0, 0, count));
+        const Tensor to = op.c.slice(0, end - left, left);
+        std::memcpy(to.data, results.data, to.bytes());
+      });
+    }
+  });
 }
 
 // A bf16 gradient of several pieces is summed in fp32.
 void CpuBackend::execute(const op::GroupedWeightGradient& op) {
-  constexpr std::int64_t least = 16;  // so many rows, most of them 0, take no longer than one
-  const std::int64_t groups = op.dw.dim(0), rows = op.dy.dim(0);
-  const std::int64_t most = std::min(most_piece_rows, std::max(least, piece_that_covers(rows)));
+  const std::int64_t groups = op.dw.dim(0), rows = op.dy.dim(0), most = piece_that_covers(rows);
   const bool narrow = op.dw.dtype == DType::bf16;
+  Tensor few_dy = piece_like(op.dy, most), few_x = piece_like(op.x, most);
   Tensor sum(nullptr, DType::f32, {op.dw.dim(1), op.dw.dim(2)});
-  Tensor padded_dy(nullptr, op.dy.dtype, {most, op.dy.dim(1)}), padded_x(nullptr, op.x.dtype, {most, op.x.dim(1)});
-  const auto aligned = [](const Tensor& t) { return (t.bytes() + 63) / 64 * 64; };
-  const std::size_t at_x = aligned(padded_dy), at_sum = at_x + aligned(padded_x);
-  with_scratch(at_sum + (narrow ? aligned(sum) : 0), [&](char* memory) {
-    const auto multiply = [&](const Tensor& dy, const Tensor& x, const Tensor& to, std::int64_t count, bool add) {
-      execute(op::Matmul{
-          .a = dy.slice(0, 0, count), .b = x.slice(0, 0, count), .c = to, .transpose_a = true, .accumulate = add});
+  with_scratch(room_of(few_dy) + room_of(few_x) + (narrow ? room_of(sum) : 0), [&](char* memory) {
+    const auto multiply = [&](const Tensor& dy, const Tensor& x, const Tensor& to, bool add) {
+      execute(op::Matmul{.a = dy, .b = x, .c = to, .transpose_a = true, .accumulate = add});
     };
     if (preparing()) {
-      for (std::int64_t count = least; count <= most; count *= 2) {
-        multiply(padded_dy, padded_x, matrix(op.dw, 0), count, op.accumulate);
-        if (!narrow) multiply(padded_dy, padded_x, matrix(op.dw, 0), count, true);
+      for (std::int64_t count = least_piece_rows; count <= most; count *= 2) {
+        const Tensor dy = few_dy.slice(0, 0, count), x = few_x.slice(0, 0, count);
+        multiply(dy, x, matrix(op.dw, 0), op.accumulate);
+        if (!narrow) multiply(dy, x, matrix(op.dw, 0), true);
         for (const bool add : {false, true})
-          if (narrow) multiply(padded_dy, padded_x, sum, count, add);
+          if (narrow) multiply(dy, x, sum, add);
       }
       return;
     }
-    padded_dy.data = memory, padded_x.data = memory + at_x, sum.data = memory + at_sum;
+    few_dy.data = memory, few_x.data = memory + room_of(few_dy);
+    sum.data = memory + room_of(few_dy) + room_of(few_x);
     const std::int32_t* const offsets = checked_offsets(op.name, op.offsets, rows);
-    // The next rows of a group, and zeros where the piece has more.
-    const auto piece_of = [&](const Tensor& all, const Tensor& padded, std::int64_t first, std::int64_t count,
-                              std::int64_t left) -> Tensor {
-      if (count <= left) return all.slice(0, first, count);
-      const Tensor there = all.slice(0, first, left), rest = padded.slice(0, left, count - left);
-      std::memcpy(padded.data, there.data, there.bytes());
-      std::memset(rest.data, 0, rest.bytes());
-      return padded;
-    };
     for (std::int64_t e = 0; e < groups; ++e) {
       const Tensor dw = matrix(op.dw, e);
-      const std::int64_t group_rows = offsets[e + 1] - offsets[e];
-      if (group_rows == 0 && !op.accumulate) execute(op::Fill{.x = dw, .value = 0});
+      const std::int64_t end = offsets[e + 1], all = end - offsets[e];
+      if (all == 0 && !op.accumulate) execute(op::Fill{.x = dw, .value = 0});
       bool begins = true, summed = false;
-      for_each_piece(group_rows, least, false, [&](std::int64_t count, std::int64_t left) {
-        const bool is_all = begins && count >= left;
-        summed = narrow && !is_all;
-        const std::int64_t first = offsets[e + 1] - left;
-        multiply(piece_of(op.dy, padded_dy, first, count, left), piece_of(op.x, padded_x, first, count, left),
-                 summed ? sum : dw, count, !begins || (op.accumulate && !summed));
+      for_each_piece(all, [&](std::int64_t count, std::int64_t left) {
+        summed = narrow && !(begins && count >= left);
+        const std::int64_t first = end - left;
+        const bool fits = count <= left;
+        multiply(fits ? op.dy.slice(0, first, count) : padded(op.dy, first, left, few_dy, count),
+                 fits ? op.x.slice(0, first, count) : padded(op.x, first, left, few_x, count), summed ? sum : dw,
+                 !begins || (op.accumulate && !summed));
         begins = false;
       });
-      if (summed)
-        expert_kernels(isa_).round_sum(dw.data, static_cast<const float*>(sum.data), dw.elements(), op.accumulate);
+      if (summed) expert_kernels(isa_).round_sum(dw.data, data_of<float>(sum), dw.elements(), op.accumulate);
     }
   });
   if (preparing() || !op.dbias) return;

@@ -6,30 +6,25 @@
 namespace assay::cpu {
 
 // Pieces have 2^i rows.
-inline constexpr std::int64_t most_piece_rows = 1024;
-// A piece that covers more rows than are left is worth it where it saves another product, which reads the group's whole
-// matrix: up to so many rows, or that share of the piece.
+inline constexpr std::int64_t least_piece_rows = 16, most_piece_rows = 1024;
+// A piece of more rows than are left is worth it where it saves another product, which reads the group's whole matrix:
+// up to so many rows more, or that share of the piece.
 inline constexpr std::int64_t few_extra_rows = 32, extra_share = 8;
 
 inline std::int64_t piece_that_covers(std::int64_t rows) {
-  std::int64_t piece = 1;
-  while (piece < rows) piece *= 2;
+  std::int64_t piece = least_piece_rows;
+  while (piece < rows && piece < most_piece_rows) piece *= 2;
   return piece;
 }
 
-// Calls piece(rows, left): a piece of `rows` for the next of the group's rows, of which `left` are not done yet. Where
-// it has more than that, the last piece, the extra rows are either done already (`overlaps`, and the group has that
-// many), or none at all, which the caller makes 0. Pieces are not shorter than `least`, but where they overlap.
+// Calls piece(rows, left): a piece of `rows` for the next of the group's rows, of which `left` are not done yet. The
+// last piece may have more than that.
 template <class F>
-void for_each_piece(std::int64_t count, std::int64_t least, bool overlaps, F&& piece) {
+void for_each_piece(std::int64_t count, F&& piece) {
   for (std::int64_t left = count; left > 0;) {
-    std::int64_t rows = piece_that_covers(left < least ? least : left);
+    std::int64_t rows = piece_that_covers(left);
     const std::int64_t extra = rows - left;
-    const bool is_worth_it = extra <= few_extra_rows || extra * extra_share <= rows;
-    if (rows > most_piece_rows || !is_worth_it || (overlaps && rows > count)) {
-      if (rows > left) rows /= 2;
-      if (rows > most_piece_rows) rows = most_piece_rows;
-    }
+    if (extra > few_extra_rows && extra * extra_share > rows) rows /= 2;
     piece(rows, left);
     left -= rows < left ? rows : left;
   }

@@ -56,6 +56,15 @@ struct Cost {
     set(op, ASSAY_OPERATION_PRODUCT, 2 * count(op.c.elements()) * count(inner), bytes_of(op),
         arithmetic_of(op.a.dtype, math));
   }
+  // All rows as if each had a group, and the matrices of all groups: who goes where is not known yet.
+  void operator()(const op::GroupedMatmul& op) {
+    set(op, ASSAY_OPERATION_PRODUCT, 2 * count(op.c.elements()) * count(op.a.dim(1)), bytes_of(op),
+        arithmetic_of(op.a.dtype, math));
+  }
+  void operator()(const op::GroupedWeightGradient& op) {
+    set(op, ASSAY_OPERATION_PRODUCT, 2 * count(op.dy.elements()) * count(op.x.dim(1)), bytes_of(op),
+        arithmetic_of(op.dy.dtype, math));
+  }
   // Two products of the forward, five of the backward, which makes the scores again.
   void operator()(const op::AttentionForward& op) {
     set(op, ASSAY_OPERATION_ATTENTION, 4 * visible_pairs(op) * count(op.q.dim(3)), bytes_of(op),

@@ -52,6 +52,7 @@ std::vector<Small> small_experiments() {
           {"encoder-decoder-scaling-cpu", tiny_encoder_decoder, {"run.ranks=2"}},
           {"flash-vs-regular-cpu", {}, {"dtype=bf16", "head_dim=64", "seq=128"}},
           {"fsdp-cpu", tiny_decoder, {"reshard=true", "run.ranks=2"}},
+          {"moe-cpu", {"batch_size=1", "context_length=16"}, {"routing=learned"}},
           {"mixed-precision-loss-curve-cpu", tiny_study, {"loss_steps=1"}},
           {"mixed-precision-speed-accuracy-cpu", tiny_study, {"precision=fp8"}},
           {"sharded-optimizer-cpu", tiny_decoder, {"variant=zero1", "run.ranks=2"}},

@@ -90,6 +90,11 @@ INSTANTIATE_TEST_SUITE_P(
                           "\"bf16\", \"fp8\"]"}},
         Trained{"cold_decoder",
                 {.plugin = "decoder", .params = decoder_params, .measure = "warmup = 1\nsteps = 3\nprepare = false"}},
+        Trained{"moe",
+                {.plugin = "moe",
+                 .params = decoder_params + "kv_heads = 2\n",
+                 .sweep = "routing = [\"learned\", \"zipf\"]\nprecision = [\"fp32\", \"bf16\"]\nexpert_biases = "
+                          "[false, true]"}},
         Trained{"ddp",
                 {.plugin = "ddp",
                  .params = decoder_params,

@@ -69,6 +69,28 @@ TEST(Cost, OfAProductOfEightBitsCountsItsScales) {
   EXPECT_EQ(cost(norm).bytes, 8u * 64 * 3 + 4 * (64 + 8 + 8));
 }
 
+// 50 rows of at most 3 groups: all rows count, and the matrices of all groups.
+TEST(Cost, OfProductsByGroupsOfRows) {
+  const Tensor offsets = tensor({4}, DType::i32), rows = tensor({50, 8}, DType::bf16);
+  const op::GroupedMatmul product{.a = rows,
+                                  .b = tensor({3, 16, 8}, DType::bf16),
+                                  .offsets = offsets,
+                                  .c = tensor({50, 16}, DType::bf16),
+                                  .transpose_b = true};
+  EXPECT_EQ(cost(product).kind, ASSAY_OPERATION_PRODUCT);
+  EXPECT_EQ(cost(product).flops, 2u * 50 * 8 * 16);
+  EXPECT_EQ(cost(product).bytes, 2u * (50 * 8 + 3 * 16 * 8 + 50 * 16) + 4 * 4);
+  EXPECT_EQ(cost(product).arithmetic, ASSAY_ARITHMETIC_BF16);
+  op::GroupedWeightGradient gradient{
+      .dy = tensor({50, 16}, DType::bf16), .x = rows, .offsets = offsets, .dw = tensor({3, 16, 8})};
+  EXPECT_EQ(cost(gradient).kind, ASSAY_OPERATION_PRODUCT);
+  EXPECT_EQ(cost(gradient).flops, 2u * 50 * 8 * 16);
+  EXPECT_EQ(cost(gradient).bytes, 2u * (50 * 8 + 50 * 16) + 4 * (3 * 16 * 8) + 4 * 4);
+  EXPECT_EQ(cost(gradient).arithmetic, ASSAY_ARITHMETIC_BF16);
+  gradient.accumulate = true;
+  EXPECT_EQ(cost(gradient).bytes, 2u * (50 * 8 + 50 * 16) + 2 * 4 * (3 * 16 * 8) + 4 * 4) << "dw is read, too";
+}
+
 // Counted one by one, by the sentence of AttentionShape.
 std::uint64_t pairs_that_see_each_other(std::int64_t queries, std::int64_t keys, bool causal) {
   std::uint64_t pairs = 0;
