@@ -25,12 +25,21 @@ assay::models::ExpertsConfig experts_config(const assay::Case& c) {
   e.z_coefficient = real("z_coefficient");
   e.routing = c.choice("routing", routings);
   e.zipf_exponent = real("zipf_exponent");
+  e.capacity_factor = real("capacity_factor");
+  if (c.get<bool>("expert_parallel")) e.rank = c.rank(), e.ranks = c.rank_count();
   return e;
 }
 
-Settings::Settings(const assay::Case& c) {
+Settings::Settings(const assay::Case& c) : collectives(c) {
+  if (c.rank_count() > 1 && !c.get<bool>("expert_parallel"))
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "several ranks share the experts of one model; set expert_parallel = true, or run.ranks = 1");
+  bucket_bytes = static_cast<std::size_t>(c.get<double>("bucket_mb") * 0x1p20);
   pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
+  if (c.rank_count() > 1 && (pass != Pass::train_step || !dump_file.empty()))
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "experts of several ranks are trained; expected pass = \"train_step\", and no dump");
   assay::models::DecoderConfig& model = trainer.model;
   model = assay::models::decoder_config(c, "model");
   model.experts = experts_config(c);
@@ -48,8 +57,14 @@ Settings::Settings(const assay::Case& c) {
   model.validate();
   trainer.optimizer = assay::train::optimizer_config(c);
   trainer.seed = c.seed();
-  trainer.train_step = pass == Pass::train_step;  // ranks do not communicate: each takes the whole batch
+  trainer.train_step = pass == Pass::train_step;
   left_multiprocessors = assay::models::read_update(c, trainer);
+  if (trainer.update_beside_backward && c.rank_count() > 1)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "update = \"beside_backward\" is of one rank: gradients of several are added up first; expected "
+                       "run.ranks = 1, or update = \"after_backward\"");
+  trainer.data_rank = c.rank();
+  trainer.data_ranks = c.rank_count();
   trainer.weights_file = c.get<std::string>("weights");
   trainer.inputs_file = c.get<std::string>("inputs");
 }

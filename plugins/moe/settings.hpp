@@ -4,6 +4,7 @@
 #include <assay/models/decoder_params.hpp>
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/models/update_params.hpp>
+#include <assay/parallel/communication_params.hpp>
 #include <assay/train/optimizer_params.hpp>
 #include <assay/workload/execution.hpp>
 #include <assay/workload/precision.hpp>
@@ -23,6 +24,8 @@ struct Settings {
   Pass pass = Pass::train_step;
   std::int32_t left_multiprocessors = 0;
   std::string dump_file;  // "" is none
+  assay::parallel::CollectiveSettings collectives;
+  std::size_t bucket_bytes = 0;
 };
 
 inline constexpr auto passes =
@@ -69,6 +72,19 @@ inline constexpr auto expert_params = assay::table(
         .at_most(16)
         .help("routing = \"zipf\": expert e of 1, 2, ... is drawn with a weight of e^-zipf_exponent"));
 
+// Of several ranks.
+inline constexpr auto rank_params = assay::join(
+    assay::table(
+        Param::boolean("expert_parallel", false)
+            .help("several ranks train one model: each has its part of the experts and a batch of its own, tokens "
+                  "go to the experts' ranks, and gradients of what all ranks have are averaged"),
+        Param::real("capacity_factor", 2)
+            .at_least(1)
+            .at_most(1 << 16)
+            .help("expert_parallel: rows for which a rank has room, in those of balanced routing; a case "
+                  "fails where more would come")),
+    assay::parallel::collective_params, assay::parallel::bucket_params);
+
 inline constexpr auto params = assay::join(
     assay::table(
         Param::choice("model", "tiny", model_names)
@@ -77,7 +93,7 @@ inline constexpr auto params = assay::join(
                 "queries over all earlier tokens, without sinks, sliding windows or latent attention")),
     assay::models::presets_dimensions,
     assay::models::batch_params("sequences in a step, or a micro-batch of it, on each rank"),
-    assay::models::sequence_params, expert_params,
+    assay::models::sequence_params, expert_params, rank_params,
     assay::table(
         Param::choice("pass", Pass::train_step, passes).help("what a step does; train_step adds the optimizer"),
         Param::choice("precision", "fp32", assay::workload::precision_names)

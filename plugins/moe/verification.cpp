@@ -6,6 +6,7 @@
 #include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_data_check.hpp>
 #include <assay/verification/experts_check.hpp>
+#include <assay/verification/given_experts.hpp>
 #include <assay/verification/loss_scale_check.hpp>
 #include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/other_path.hpp>
@@ -19,7 +20,6 @@
 
 namespace moe {
 
-using assay::DeviceMemory;
 using assay::Error;
 using assay::compute::DType;
 using assay::compute::Tensor;
@@ -28,34 +28,6 @@ using assay::models::DecoderModel;
 using assay::train::ParameterSet;
 using assay::verification::ChosenExperts;
 using assay::verification::Outcome;
-
-namespace {
-
-// Experts that were chosen, on the device once more.
-class GivenExperts {
- public:
-  GivenExperts(const assay::Host& host, assay::compute::Backend& backend, const ChosenExperts& chosen,
-               std::int64_t per_token) {
-    std::size_t count = 0;
-    for (const auto& of_layer : chosen.by_layer) count += of_layer.size();
-    memory_ = DeviceMemory(host, ASSAY_MEMORY_DATA, count * sizeof(std::int32_t), "verification");
-    auto* at = memory_.data<char>();
-    for (const auto& of_layer : chosen.by_layer) {
-      by_layer_.emplace_back();
-      if (of_layer.empty()) continue;
-      by_layer_.back() = Tensor(at, DType::i32, {static_cast<std::int64_t>(of_layer.size()) / per_token, per_token});
-      backend.upload(by_layer_.back(), of_layer.data());
-      at += by_layer_.back().bytes();
-    }
-  }
-  const std::vector<Tensor>& by_layer() const { return by_layer_; }
-
- private:
-  DeviceMemory memory_;
-  std::vector<Tensor> by_layer_;
-};
-
-}  // namespace
 
 void Workload::check_experts_asked() const {
   using assay::models::ExpertsConfig;
@@ -172,6 +144,7 @@ std::string Workload::check_start(double loss) const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  if (is_shared()) return verify_ranks(launch);
   const assay::verification::Unmeasured unmeasured(trainer_.backend());
   assay::begin_part(host_, "data");
   asked_.check(trainer_.config());
@@ -181,9 +154,9 @@ assay::Verified Workload::verify(const Launch& launch) {
   text += assay::verification::check_routing(trainer_);
   double loss_scale = assay::verification::verification_loss_scale;
   const Outcome timed = timed_outcome(launch, text, loss_scale);
-  const GivenExperts given(host_, trainer_.backend(),
-                           assay::verification::chosen_experts(trainer_.backend(), trainer_.model()),
-                           model().experts.per_token);
+  const assay::verification::GivenExperts given(
+      host_, trainer_.backend(), assay::verification::chosen_experts(trainer_.backend(), trainer_.model()),
+      model().experts.per_token);
   const bool captured = graph_ != nullptr;
   graph_.reset();  // its addresses may be about to change
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);

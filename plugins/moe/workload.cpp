@@ -15,8 +15,8 @@ Workload::Workload(const assay::Case& c)
 
 assay::Work Workload::work() const {
   const auto micro_batches = static_cast<std::uint64_t>(model().accumulation_steps);
-  const std::int64_t all = trainer_.parameters().parameter_count();
-  const auto n = static_cast<std::uint64_t>(all);
+  const auto n = static_cast<std::uint64_t>(trainer_.parameters().parameter_count());  // of this rank
+  const std::int64_t all = assay::models::whole_parameters(model(), trainer_.parameters().parameter_count());
   const auto active = static_cast<std::uint64_t>(assay::models::active_parameters(model(), all));
   const std::uint64_t weight = assay::compute::size_of(model().precision.activation);
   const std::uint64_t gradient = assay::compute::size_of(model().precision.gradient);
@@ -35,15 +35,28 @@ assay::Peak Workload::peak(const Launch& launch) {
 }
 
 void Workload::setup(const Launch& launch) {
-  report_parameters(launch, trainer_);
-  launch.report(active_parameters_metric,
-                assay::models::active_parameters(model(), trainer_.parameters().parameter_count()));
+  const std::int64_t all = assay::models::whole_parameters(model(), trainer_.parameters().parameter_count());
+  launch.report(assay::train::parameters_metric, all);
+  launch.report(active_parameters_metric, assay::models::active_parameters(model(), all));
   report_live_activations(launch, trainer_.model().plan());
+  if (is_shared()) share_experts(launch);
   trainer_.setup(launch);
+  if (is_shared()) return open_ranks(launch);
   if (model().fused) graph_ = trainer_.capture([&] { training_step(trainer_, launch); }, Marks::captured);
 }
 
 void Workload::run(const Launch& launch) {
+  if (is_shared()) {
+    steps_.run(launch, host_, [&] { enqueue_step(launch); });
+    if (steps_.are_silent()) return;
+    if (launch.stage() == ASSAY_STAGE_MEASURE) {
+      ++measured_steps_;
+    } else {
+      expert_communicator_->take_totals();
+      (void)ranks_->take_load();
+    }
+    return;
+  }
   if (!graph_) return training_step(trainer_, launch);
   graph_->launch();
   assay::mark_replayed(host_);
@@ -54,7 +67,10 @@ assay::Account Workload::account(const Launch&) { return trainer_.account(); }
 void Workload::restart(const Launch&) { trainer_.start(); }
 
 void Workload::finish(const Launch& launch) {
-  launch.report(loss_metric, trainer_.last_loss());
+  if (is_shared())
+    report_ranks(launch);
+  else
+    launch.report(loss_metric, trainer_.last_loss());
   report_loss_scaling(launch, trainer_);
   if (model().expert_layers() > 0) {
     const auto figures = assay::verification::routing_figures(trainer_.backend(), trainer_.model());

@@ -1,10 +1,15 @@
 // The moe workload: one step of a decoder Transformer whose feed-forward is a mixture of experts, in three phases.
 #pragma once
+#include <assay/parallel/communication_metrics.hpp>
+#include <assay/parallel/expert_metrics.hpp>
+#include <assay/parallel/gradient_average.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/verification/asked_decoder.hpp>
 #include <assay/verification/path_check.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +22,10 @@ class Workload {
   static constexpr auto id = "moe";
   static constexpr auto summary = "decoder Transformer with a mixture of experts: forward, backward, optimizer step";
   static constexpr auto item_unit = "tokens";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = moe::params;
   static constexpr auto presets = moe::presets;
-  static constexpr auto phases = assay::train::training_phases;
+  static constexpr auto phases = assay::train::rank_training_phases;
   static constexpr auto active_parameters_metric =
       assay::Metric::per_case("active_parameters").help("parameters that one token uses");
   static constexpr auto loss_metric = assay::Metric::per_case("loss").help("cross-entropy of the last step, nats");
@@ -41,10 +47,12 @@ class Workload {
       assay::Metric::per_case("tokens_by_expert_variation")
           .lower_is_better()
           .help("standard deviation over mean of an expert's tokens, over all layers, in the last step");
-  static constexpr auto metrics = assay::table(
-      assay::train::parameters_metric, active_parameters_metric, loss_metric, balance_loss_metric, z_loss_metric,
-      tokens_min_metric, tokens_mean_metric, tokens_max_metric, tokens_variation_metric,
-      assay::train::loss_scale_metric, assay::train::skipped_steps_metric, assay::train::live_activations_metric);
+  static constexpr auto metrics =
+      assay::join(assay::table(assay::train::parameters_metric, active_parameters_metric, loss_metric,
+                               balance_loss_metric, z_loss_metric, tokens_min_metric, tokens_mean_metric,
+                               tokens_max_metric, tokens_variation_metric, assay::train::loss_scale_metric,
+                               assay::train::skipped_steps_metric, assay::train::live_activations_metric),
+                  assay::parallel::communication_metrics, assay::parallel::expert_rank_metrics);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -56,8 +64,22 @@ class Workload {
   assay::Verified verify(const Launch& launch);
   assay::Peak peak(const Launch& launch);
   assay::Work work() const;
+  void silence(bool silent);
 
  private:
+  // shared_experts.cpp: several ranks
+  class WholeModel;
+  bool is_shared() const { return model().experts.is_shared(); }
+  void share_experts(const Launch& launch);
+  void open_ranks(const Launch& launch);
+  template <class AnyLaunch>
+  void enqueue_step(const AnyLaunch& launch) {
+    if (sums_) return training_step(trainer_, launch, *sums_);
+    training_step(trainer_, launch);
+  }
+  void report_ranks(const Launch& launch);
+  assay::Verified verify_ranks(const Launch& launch);
+
   // verification.cpp; what returns text says what it found right, or throws WRONG_RESULT
   void check_experts_asked() const;
   void enqueue_timed(const Launch& launch);
@@ -76,6 +98,11 @@ class Workload {
   assay::verification::AskedDecoder asked_;
   assay::models::ExpertsConfig asked_experts_;  // read from the case once more
   assay::models::DecoderTrainer trainer_;
+  std::optional<assay::parallel::ExpertRanks> ranks_;
+  std::optional<assay::parallel::GradientAverage> sums_;
+  assay::comm::SilenceableCommunicator expert_communicator_;  // of rows alone, so that sums of gradients hold up none
+  assay::parallel::RankSteps steps_;
+  std::uint64_t measured_steps_ = 0;
   std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
 };
 

@@ -81,6 +81,10 @@ void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
     Trainer::draw_parameters(seed);
   const ExpertsConfig& experts = config_.model.experts;
   if (experts.is_shared()) draw_experts(backend(), parameters(), expert_parameters(), experts, experts.rank, 1, seed);
+  if (experts.drawn_parts == 1) return;
+  ExpertsConfig of_a_part = experts;
+  of_a_part.ranks = experts.drawn_parts;
+  draw_experts(backend(), parameters(), expert_parameters(), of_a_part, 0, experts.drawn_parts, seed);
 }
 
 std::vector<ExpertParameters> DecoderTrainer::expert_parameters() const {

@@ -5,6 +5,8 @@
 #include <assay/compute/audited_backend.hpp>
 #include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_data_check.hpp>
+#include <assay/verification/experts_check.hpp>
+#include <assay/verification/given_experts.hpp>
 #include <assay/verification/other_path.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
@@ -50,7 +52,8 @@ double trainers_own(models::DecoderTrainer& trainer, double loss_scale) {
 // A model of the trainer's parameters with memory and kernels for the first sequences of the rank's batch.
 class Path {
  public:
-  Path(models::DecoderTrainer& trainer, const models::DecoderConfig& config)
+  // `given`: by layer, the experts of each token; empty: they are chosen.
+  Path(models::DecoderTrainer& trainer, const models::DecoderConfig& config, std::vector<Tensor> given)
       : trainer_(trainer),
         model_(config, trainer.parameters(), trainer.ids()),
         inputs_(trainer.inputs().slice(0, 0, config.step_rows())),
@@ -58,6 +61,7 @@ class Path {
     std::vector<std::int64_t> labels(static_cast<std::size_t>(labels_.elements()));
     trainer.backend().download(labels.data(), labels_);
     valid_rows_ = std::count_if(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
+    model_.give_experts(std::move(given));
     trainer.lend_memory(model_);
     trainer.prepare([&] { enqueue(trainer.backend()); });
     model_.initialize(trainer.backend());
@@ -96,11 +100,15 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
   compute::AuditedBackend audited(trainer.backend(), config.precision.product_math);
   double loss_scale = 1;
   Outcome found;
+  std::optional<GivenExperts> chosen;  // by the first path, for the other one
   {
-    const Path timed(trainer, config);
+    const Path timed(trainer, config, trainer.drawn_experts_for(config));
     loss_scale = find_finite_gradients(trainer, [&] { timed.begin_and_enqueue(trainer.backend()); });
     timed.take_step(audited, loss_scale);
     found = outcome_of(trainer, timed.model());
+    if (config.experts.any())
+      chosen.emplace(trainer.host(), trainer.backend(), chosen_experts(trainer.backend(), timed.model()),
+                     config.experts.per_token);
   }
   // Of the first path with what lies in the arena now.
   const auto compare = [&](const std::string& what, double loss) {
@@ -115,10 +123,11 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
     as_enqueued = compare("each rank's own step, as it is enqueued against its operations one by one",
                           trainers_own(trainer, loss_scale)) +
                   "; ";
+  const std::vector<Tensor> given = chosen ? chosen->by_layer() : std::vector<Tensor>();
   std::optional<Path> other;
   if (!make_other_path(trainer.backend(), found,
-                       {[&] { other.emplace(trainer, opposite_path(config)); },
-                        [&] { other.emplace(trainer, opposite_path_by_definition(config)); }}))
+                       {[&] { other.emplace(trainer, opposite_path(config), given); },
+                        [&] { other.emplace(trainer, opposite_path_by_definition(config), given); }}))
     throw Error(ASSAY_OUT_OF_MEMORY, "there is no memory for the other path");
   const bool in_part = !audited.looked_at_all();
   other->take_step(audited, loss_scale);  // of its operations those that the first has not

@@ -33,6 +33,8 @@ class DecoderTrainer : public train::Trainer {
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::PartExchange& exchange)
       : DecoderTrainer(host, config, nullptr, &exchange) {}
 
+  using train::Trainer::host;
+
   // Without a backward in the model forward ends at the logits.
   void forward() const override { forward_of(0); }
   void backward(train::GradientListener* listener = nullptr) const override { backward_of(0, listener); }

@@ -41,6 +41,8 @@ struct ExpertsConfig {
   // gradients of a step are terms of a sum over the ranks; those of its experts are that sum.
   std::int64_t rank = 0, ranks = 1;
   double capacity_factor = 2;
+  // Of a model with all experts: so many parts of them are drawn as ranks that share them draw theirs.
+  std::int64_t drawn_parts = 1;
   double zipf_exponent = 1;  // expert e, counted from 0, has a weight of (e + 1)^-exponent
 
   bool any() const { return count > 0; }
