@@ -108,8 +108,8 @@ class CudaBackend final : public compute::Backend {
   std::unique_ptr<MatmulPlans> matmuls_;
   std::unique_ptr<AttentionPlans> attentions_;
   std::map<std::string, std::string> grouped_products_;  // prepared, and the kernel of each
-  std::unique_ptr<CudaInspector> inspector_;  // made when a verification asks for it
-  mutable PostponedCalls postponed_;          // see finish_preparing()
+  std::unique_ptr<CudaInspector> inspector_;             // made when a verification asks for it
+  mutable PostponedCalls postponed_;                     // see finish_preparing()
 };
 
 }  // namespace assay::cuda
