@@ -1,0 +1,69 @@
+#include <nlohmann/json.hpp>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class Moe : public Sandbox {
+ protected:
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep = "", int expected_code = 0) {
+    return records_of({.plugin = "moe", .params = params, .measure = "warmup = 0\nsteps = 2", .sweep = sweep},
+                      expected_code);
+  }
+};
+
+const std::string small =
+    "d_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nkv_heads = 2\nvocab_size = 96\nbatch_size = 2\ncontext_length = "
+    "16\n"
+    "experts = 4\nexpert_d_ff = 16\n";
+
+void expect_ok(const std::vector<json>& records) {
+  for (const json& record : records) EXPECT_EQ(record["verify"]["status"], "ok") << record["verify"];
+}
+
+TEST_F(Moe, EveryRoutingIsVerifiedAndCountsItsTokens) {
+  const auto records = run_cases(small + "experts_per_token = 2\n", "routing = [\"learned\", \"balanced\", \"zipf\"]");
+  ASSERT_EQ(records.size(), 3u);
+  expect_ok(records);
+  for (const json& record : records) {
+    EXPECT_EQ(metric(record, "tokens_by_expert_mean"), 16) << "32 tokens, 2 of 4 experts";
+    EXPECT_EQ(metric(record, "parameters") - metric(record, "active_parameters"), 2 * 2 * 3 * 32 * 16);
+  }
+  EXPECT_EQ(metric(records[1], "tokens_by_expert_min"), 16);
+  EXPECT_EQ(metric(records[1], "tokens_by_expert_variation"), 0);
+  EXPECT_NEAR(metric(records[1], "balance_loss"), 1, 1e-5) << "of equal counts, whatever the scores";
+  EXPECT_GT(metric(records[2], "tokens_by_expert_variation"), 0.1);
+}
+
+TEST_F(Moe, OddShapesAreVerified) {
+  // Experts without tokens, one token, all experts, and widths that no vector fits.
+  expect_ok(
+      run_cases("d_model = 36\nlayers = 2\nheads = 2\nkv_heads = 1\nvocab_size = 97\nbatch_size = 1\nexperts = 7\n"
+                "expert_d_ff = 13\n",
+                "context_length = [1, 5]\nexperts_per_token = [2, 7]"));
+}
+
+TEST_F(Moe, BiasesSharedExpertsAndDenseLayersAreVerified) {
+  expect_ok(run_cases(small + "experts_per_token = 2\nunit_alpha = 1.702\nunit_limit = 7\nunit_offset = 1\n"
+                              "shared_d_ff = 24\nfirst_dense_layers = 1\n",
+                      "expert_biases = [false, true]\nexecution = [\"graph\", \"eager\"]"));
+}
+
+TEST_F(Moe, LossesOfTheRouterMicroBatchesAndRecomputationAreVerified) {
+  expect_ok(run_cases(small + "experts_per_token = 2\naccumulation_steps = 2\nloss_chunks = 3\n"
+                              "balance_coefficient = 0.5\nz_coefficient = 0.1\n",
+                      "activation_checkpointing = [false, true]\nprecision = [\"fp32\", \"bf16\"]"));
+  expect_ok(run_cases(small + "score = \"sigmoid\"\nchoice_bias = true\nweights_factor = 2.5\nkeep_outputs = true\n"));
+}
+
+TEST_F(Moe, ARouterThatCouldLearnNothingIsRefused) {
+  const RunResult result = run_experiment({.plugin = "moe", .params = small + "experts_per_token = 1\n"});
+  EXPECT_EQ(result.exit.code, 2);
+  EXPECT_NE(result.output.find("would learn nothing"), std::string::npos) << result.output;
+}
+
+}  // namespace
+}  // namespace assay::test
