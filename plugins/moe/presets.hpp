@@ -9,45 +9,91 @@ namespace moe {
 
 struct Preset {
   const char* name;
-  std::int64_t d_model, d_ff, layers, heads, kv_heads, vocab_size;
-  std::int64_t experts, experts_per_token, expert_d_ff, shared_d_ff, first_dense_layers;
+  std::int64_t d_model, d_ff, layers, heads, kv_heads, head_dim = 0, vocab_size;  // head_dim 0: d_model / heads
+  std::int64_t experts, experts_per_token, expert_d_ff, shared_d_ff = 0, first_dense_layers = 0;
   double rope_theta, norm_eps;
-  bool qkv_bias, normalized_weights, expert_biases;
-  double unit_alpha, unit_limit, unit_offset;
+  bool qkv_bias = false, normalized_weights = true, expert_biases = false;
+  double unit_alpha = 1, unit_limit = 0, unit_offset = 0;
 };
 
 inline constexpr std::array<Preset, 5> models{{
-    {"tiny", 64, 256, 2, 4, 2, 1'000, 8, 2, 64, 0, 0, 1e4, 1e-5, false, true, false, 1, 0, 0},
-    {"qwen3-30b-a3b", 2048, 6144, 48, 32, 4, 151'936, 128, 8, 768, 0, 0, 1e6, 1e-6, false, true, false, 1, 0, 0},
-    {"gpt-oss-20b", 2880, 2880, 24, 64, 8, 201'088, 32, 4, 2880, 0, 0, 1.5e5, 1e-5, true, true, true, 1.702, 7, 1},
-    {"deepseek-v2-lite",
-     2048,
-     10'944,
-     27,
-     16,
-     16,
-     102'400,
-     64,
-     6,
-     1408,
-     2816,
-     1,
-     1e4,
-     1e-6,
-     false,
-     false,
-     false,
-     1,
-     0,
-     0},
-    {"mixtral-8x7b", 4096, 14'336, 32, 32, 8, 32'000, 8, 2, 14'336, 0, 0, 1e6, 1e-5, false, true, false, 1, 0, 0},
+    {.name = "tiny",
+     .d_model = 64,
+     .d_ff = 256,
+     .layers = 2,
+     .heads = 4,
+     .kv_heads = 2,
+     .vocab_size = 1'000,
+     .experts = 8,
+     .experts_per_token = 2,
+     .expert_d_ff = 64,
+     .rope_theta = 1e4,
+     .norm_eps = 1e-5},
+    {.name = "qwen3-30b-a3b",
+     .d_model = 2048,
+     .d_ff = 6144,
+     .layers = 48,
+     .heads = 32,
+     .kv_heads = 4,
+     .head_dim = 128,
+     .vocab_size = 151'936,
+     .experts = 128,
+     .experts_per_token = 8,
+     .expert_d_ff = 768,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.name = "gpt-oss-20b",
+     .d_model = 2880,
+     .d_ff = 2880,
+     .layers = 24,
+     .heads = 64,
+     .kv_heads = 8,
+     .head_dim = 64,
+     .vocab_size = 201'088,
+     .experts = 32,
+     .experts_per_token = 4,
+     .expert_d_ff = 2880,
+     .rope_theta = 1.5e5,
+     .norm_eps = 1e-5,
+     .qkv_bias = true,
+     .expert_biases = true,
+     .unit_alpha = 1.702,
+     .unit_limit = 7,
+     .unit_offset = 1},
+    {.name = "deepseek-v2-lite",
+     .d_model = 2048,
+     .d_ff = 10'944,
+     .layers = 27,
+     .heads = 16,
+     .kv_heads = 16,
+     .vocab_size = 102'400,
+     .experts = 64,
+     .experts_per_token = 6,
+     .expert_d_ff = 1408,
+     .shared_d_ff = 2816,
+     .first_dense_layers = 1,
+     .rope_theta = 1e4,
+     .norm_eps = 1e-6,
+     .normalized_weights = false},
+    {.name = "mixtral-8x7b",
+     .d_model = 4096,
+     .d_ff = 14'336,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .vocab_size = 32'000,
+     .experts = 8,
+     .experts_per_token = 2,
+     .expert_d_ff = 14'336,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-5},
 }};
 
 inline constexpr auto model_names =
     std::apply([](const auto&... model) { return assay::names(model.name...); }, models);
 
 inline constexpr auto presets = [] {
-  constexpr std::size_t of_each = 19;
+  constexpr std::size_t of_each = 20;
   std::array<assay::Preset, of_each * models.size()> all{};
   std::size_t i = 0;
   for (const Preset& m : models) {
@@ -61,7 +107,8 @@ inline constexpr auto presets = [] {
       all[i++] = assay::Preset::boolean("model", m.name, name, value);
     };
     integer("d_model", m.d_model), integer("d_ff", m.d_ff), integer("layers", m.layers);
-    integer("heads", m.heads), integer("kv_heads", m.kv_heads), integer("vocab_size", m.vocab_size);
+    integer("heads", m.heads), integer("kv_heads", m.kv_heads);
+    integer("head_dim", m.head_dim), integer("vocab_size", m.vocab_size);
     integer("experts", m.experts), integer("experts_per_token", m.experts_per_token);
     integer("expert_d_ff", m.expert_d_ff), integer("shared_d_ff", m.shared_d_ff);
     integer("first_dense_layers", m.first_dense_layers);

@@ -39,7 +39,7 @@ void validate_split(const DecoderConfig& c) {
   const auto refuse = [&](const std::string& text) {
     throw Error(ASSAY_UNSUPPORTED, "a decoder split over " + std::to_string(ranks) + " ranks: " + text);
   };
-  std::int64_t parts = std::gcd(std::gcd(c.heads, c.key_heads()), std::gcd(c.d_ff, c.vocab_size));
+  std::int64_t parts = std::gcd(std::gcd(std::gcd(c.heads, c.key_heads()), c.d_model), std::gcd(c.d_ff, c.vocab_size));
   if (c.split.sequence_parallel) parts = std::gcd(parts, c.rows());
   const auto require_parts = [&](const char* name, std::int64_t count, std::int64_t whole = 0) {
     if (count % ranks == 0) return;
@@ -48,8 +48,9 @@ void validate_split(const DecoderConfig& c) {
            "; expected " + (others.empty() ? "" : others + ", or ") + "run.ranks " + divisors_of(parts));
   };
   if (c.split.rank < 0 || c.split.rank >= ranks) refuse("there is no rank " + std::to_string(c.split.rank));
-  require_parts("heads", c.heads, c.d_model);
+  require_parts("heads", c.heads, c.head_dim > 0 ? 0 : c.d_model);
   require_parts("kv_heads", c.key_heads());
+  require_parts("d_model", c.d_model);
   require_parts("d_ff", c.d_ff);
   require_parts("vocab_size", c.vocab_size);
   if (c.split.sequence_parallel) require_parts("batch_size * context_length", c.rows());
@@ -70,7 +71,9 @@ void validate_split(const DecoderConfig& c) {
 
 void DecoderConfig::validate() const {
   const auto fail = [](const std::string& text) { throw Error(ASSAY_INVALID_ARGUMENT, text); };
-  if (heads <= 0 || d_model % heads != 0)
+  if (heads <= 0) fail("heads " + std::to_string(heads) + "; expected at least 1");
+  if (head_dim < 0) fail("head_dim " + std::to_string(head_dim) + "; expected at least 0");
+  if (head_dim == 0 && d_model % heads != 0)
     fail("d_model " + std::to_string(d_model) + " is not a multiple of heads " + std::to_string(heads));
   if (kv_heads < 0 || heads % key_heads() != 0)
     fail("heads " + std::to_string(heads) + " is not a multiple of kv_heads " + std::to_string(kv_heads));
@@ -85,9 +88,9 @@ void DecoderConfig::validate() const {
     fail("the logits of several micro-batches are not kept; set accumulation_steps = 1 to have them");
   if (keep_outputs && checkpointing)
     fail("keep_outputs keeps what activation_checkpointing makes again; leave one of them out");
-  if (head_dim() % 2 != 0)
-    fail("the head dimension d_model / heads = " + std::to_string(head_dim()) +
-         " is odd; rotary position embedding needs pairs");
+  if (head_width() % 2 != 0)
+    fail("the head dimension " + std::string(head_dim > 0 ? "head_dim = " : "d_model / heads = ") +
+         std::to_string(head_width()) + " is odd; rotary position embedding needs pairs");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
@@ -129,8 +132,8 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
       p.w3 = p.w1 + 1;
     }
     if (!c.is_split()) add_norm(p.ln2, prefix + "ln2.weight");
-    p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.d_model)});
-    p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.d_model, c.d_model),
+    p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.q_width())});
+    p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.q_width(), c.d_model),
                    by_outputs(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
                    by_outputs(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
     p.k = p.q + 1, p.v = p.q + 2;
@@ -138,7 +141,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
       const auto bias = [&](const char* name, std::int64_t width) {
         return train::Parameter{prefix + name, {width / parts}, 0, 0.0F, 0.0F};
       };
-      p.q_bias = set.add({bias("attn.q_proj.bias", c.d_model), bias("attn.k_proj.bias", c.kv_width()),
+      p.q_bias = set.add({bias("attn.q_proj.bias", c.q_width()), bias("attn.k_proj.bias", c.kv_width()),
                           bias("attn.v_proj.bias", c.kv_width())});
       p.k_bias = p.q_bias + 1, p.v_bias = p.q_bias + 2;
     }
@@ -179,11 +182,11 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
 std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   const std::uint64_t products = 2 * u(c.rows()) *
-                                 (u(c.layers) * u(c.d_model) * (u(c.d_model) + u(c.qkv_width())) +
+                                 (u(c.layers) * u(c.d_model) * (u(c.q_width()) + u(c.qkv_width())) +
                                   u(c.dense_layers()) * u(c.d_model) * 3 * u(c.d_ff) + u(c.d_model) * u(c.vocab_size));
   // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head.
   const std::uint64_t attention =
-      2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.d_model);
+      2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.q_width());
   const std::uint64_t experts = u(c.expert_layers()) * u(c.rows()) * expert_layer_flops(c);
   return products + attention + experts;
 }
@@ -211,7 +214,7 @@ void DecoderModel::plan_buffers() {
   using Use = train::BufferPlan::Use;
   const std::int64_t n = config_.rows(), own_n = config_.own_rows(), d = config_.d_model;
   const DType act = config_.precision.activation;
-  const std::int64_t pairs = config_.head_dim() / 2;
+  const std::int64_t pairs = config_.head_width() / 2;
   cos_ = plan_.add("rotary.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
   sin_ = plan_.add("rotary.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
   for (std::int64_t l = 0; l < config_.layers; ++l) {
@@ -270,7 +273,7 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.normed1 = plan_.add(name + "normed1", act, {n, d});
   f.rstd1 = plan_.add(name + "rstd1", DType::f32, {own_n});
   f.qkv = plan_.add(name + "qkv", act, {n, config_.own_qkv_width()});
-  f.attention = plan_.add(name + "attention", act, {n, config_.own_width()});
+  f.attention = plan_.add(name + "attention", act, {n, config_.own_q_width()});
   f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
   f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), t});
   f.branch1 = plan_.add(name + "attention.projected", act, {n, d});
@@ -283,7 +286,7 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.branch2 = plan_.add(name + "feed_forward", act, {n, d});
   if (eight_bits()) {
     f.qkv_8 = plan_eight_bits(name + "qkv.", d, config_.qkv_width(), first ? &first->qkv_8 : nullptr);
-    f.output_8 = plan_eight_bits(name + "output.", d, d, first ? &first->output_8 : nullptr);
+    f.output_8 = plan_eight_bits(name + "output.", config_.q_width(), d, first ? &first->output_8 : nullptr);
     f.gate_up_8 = plan_eight_bits(name + "gate_up.", d, 2 * ff, first ? &first->gate_up_8 : nullptr);
     f.w2_8 = plan_eight_bits(name + "w2.", ff, d, first ? &first->w2_8 : nullptr);
   }
@@ -301,14 +304,14 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.silu = rows("silu", ff), g.dsilu = rows("dsilu", ff);
   g.hidden = rows("hidden", ff), g.dhidden = rows("dhidden", ff);
   g.normed2 = rows("normed2", d), g.dnormed2 = rows("dnormed2", d);
-  g.dattention = rows("dattention", config_.own_width());
+  g.dattention = rows("dattention", config_.own_q_width());
   g.dqkv = rows("dqkv", config_.own_qkv_width());
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
   if (eight_bits()) {
     g.w2_8 = plan_eight_bits(name + "w2.", d, ff);
     g.gate_up_8 = plan_eight_bits(name + "gate_up.", 2 * ff, d);
-    g.output_8 = plan_eight_bits(name + "output.", d, d);
+    g.output_8 = plan_eight_bits(name + "output.", d, config_.q_width());
     g.qkv_8 = plan_eight_bits(name + "qkv.", config_.qkv_width(), d);
   }
   return g;

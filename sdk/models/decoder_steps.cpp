@@ -28,7 +28,7 @@ void DecoderModel::initialize(Backend& b) const {
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {
-  return x.view({config_.batch_size, config_.context_length, config_.own_heads(), config_.head_dim()});
+  return x.view({config_.batch_size, config_.context_length, config_.own_heads(), config_.head_width()});
 }
 
 namespace {
@@ -42,7 +42,7 @@ Heads heads_at(const DecoderConfig& c, int which) {
   return which == 0 ? Heads{0, h} : Heads{h + (which - 1) * k, k};
 }
 Tensor by_heads(const DecoderConfig& c, const Tensor& packed) {
-  return packed.view({c.batch_size, c.context_length, c.own_heads() + 2 * c.own_key_heads(), c.head_dim()});
+  return packed.view({c.batch_size, c.context_length, c.own_heads() + 2 * c.own_key_heads(), c.head_width()});
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ Tensor DecoderModel::heads_of(const Tensor& packed, int which) const {
 
 Tensor DecoderModel::columns_of(const Tensor& packed, int which) const {
   const Heads at = heads_at(config_, which);
-  return packed.slice(1, at.first * config_.head_dim(), at.count * config_.head_dim());
+  return packed.slice(1, at.first * config_.head_width(), at.count * config_.head_width());
 }
 
 Tensor DecoderModel::bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const {
@@ -264,7 +264,7 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
   const Tensor k = heads_of(qkv, 1);
   const Tensor v = heads_of(qkv, 2);
   const Tensor out = split_heads(plan_[f.attention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim()));
+  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_width()));
   if (config_.flash)
     return b.run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = {scale, true}});
   if (makes_scores_in_parts()) return naive_attention().forward(b, q, k, v, out, plan_[f.scores], scale);
@@ -449,7 +449,7 @@ void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backwa
   const Tensor dk = heads_of(dqkv, 1);
   const Tensor dv = heads_of(dqkv, 2);
   const Tensor dout = split_heads(plan_[g.dattention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim()));
+  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_width()));
   if (config_.flash)
     return b.run(op::AttentionBackward{.q = q,
                                        .k = k,

@@ -66,7 +66,7 @@ bool has_published_names(const train::SafetensorsReader& file) {
 train::FileLayout published_layout(const DecoderConfig& config) {
   return {.name_of = published_name,
           .rearranged =
-              [head_dim = config.head_dim()](const train::Parameter& p, std::vector<float> values) {
+              [head_dim = config.head_width()](const train::Parameter& p, std::vector<float> values) {
                 return is_rotated(p.name) ? in_pairs(values, head_dim, p.elements() / p.dims[0]) : values;
               },
           // Some files repeat the tied weights, and old ones hold the frequencies of the rotation.

@@ -6,8 +6,8 @@
 namespace assay::verification {
 
 AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optimizer")), seed_(c.seed()) {
-  for (const char* of :
-       {"d_model", "d_ff", "layers", "heads", "kv_heads", "vocab_size", "batch_size", "context_length", "loss_chunks"})
+  for (const char* of : {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size",
+                         "context_length", "loss_chunks"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
   for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
@@ -30,6 +30,7 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"layers", of(m.layers)},
           {"heads", of(m.heads)},
           {"kv_heads", of(m.kv_heads)},
+          {"head_dim", of(m.head_dim)},
           {"vocab_size", of(m.vocab_size)},
           {"batch_size", of(m.batch_size)},
           {"context_length", of(m.context_length)},

@@ -46,7 +46,7 @@ double elements_of(const models::DecoderConfig& c) {
                      experts = c.expert_layers() *
                                (c.experts.count + 3 * (c.experts.per_token * c.experts.d_ff + c.experts.shared_d_ff));
   return (c.tied_embeddings ? 1 : 2) * d * static_cast<double>(c.vocab_size) +
-         d * (static_cast<double>(c.layers) * (d + static_cast<double>(c.qkv_width())) +
+         d * (static_cast<double>(c.layers) * static_cast<double>(c.q_width() + c.qkv_width()) +
               static_cast<double>(feed_forward + experts));
 }
 

@@ -37,7 +37,8 @@ void add_experts(std::vector<DecoderParameter>& all, const std::string& prefix, 
 }  // namespace
 
 std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig& c) {
-  const std::int64_t width = c.d_model, keys = (c.kv_heads > 0 ? c.kv_heads : c.heads) * (c.d_model / c.heads);
+  const std::int64_t width = c.d_model, of_head = c.head_dim > 0 ? c.head_dim : c.d_model / c.heads;
+  const std::int64_t queries = c.heads * of_head, keys = (c.kv_heads > 0 ? c.kv_heads : c.heads) * of_head;
   std::vector<DecoderParameter> all;
   const auto matrix = [&](const std::string& name, std::int64_t out, std::int64_t in) {
     all.push_back({name + ".weight", {out, in}, 0, std::sqrt(2 / static_cast<double>(out + in))});
@@ -54,12 +55,12 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
     const std::string layer = "layers." + std::to_string(l) + ".";
     norm(layer + "ln1");
     norm(layer + "ln2");
-    matrix(layer + "attn.q_proj", width, width);
+    matrix(layer + "attn.q_proj", queries, width);
     matrix(layer + "attn.k_proj", keys, width);
     matrix(layer + "attn.v_proj", keys, width);
-    matrix(layer + "attn.output_proj", width, width);
+    matrix(layer + "attn.output_proj", width, queries);
     if (c.qkv_bias) {
-      bias(layer + "attn.q_proj", width);
+      bias(layer + "attn.q_proj", queries);
       bias(layer + "attn.k_proj", keys);
       bias(layer + "attn.v_proj", keys);
     }

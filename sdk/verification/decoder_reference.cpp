@@ -57,9 +57,9 @@ class Reference {
         batch_(static_cast<std::size_t>(config.batch_size)),
         heads_(static_cast<std::size_t>(config.heads)),
         group_(config.kv_heads > 0 ? static_cast<std::size_t>(config.heads / config.kv_heads) : 1),
-        head_dim_(static_cast<std::size_t>(config.d_model / config.heads)),
+        head_dim_(static_cast<std::size_t>(config.head_dim > 0 ? config.head_dim : config.d_model / config.heads)),
         kv_width_(heads_ / group_ * head_dim_),
-        width_(static_cast<std::size_t>(config.d_model)) {
+        q_width_(heads_ * head_dim_) {
     for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config.qkv_bias, has_experts(l));
   }
 
@@ -161,7 +161,7 @@ class Reference {
   // A head of queries reads the head of keys and values of its group: `head` counts those of queries, and a matrix of
   // keys or values is known by its width (of as many heads the two are one).
   const double* head_of(const Matrix& x, std::size_t row, std::size_t head) const {
-    return x.row(row) + (x.columns == width_ ? head : head / group_) * head_dim_;
+    return x.row(row) + (x.columns == q_width_ ? head : head / group_) * head_dim_;
   }
   double dot(const Matrix& a, std::size_t row_a, const Matrix& b, std::size_t row_b, std::size_t head) const {
     const double *x = head_of(a, row_a, head), *y = head_of(b, row_b, head);
@@ -172,14 +172,14 @@ class Reference {
   // to[row_to] += factor * from[row_from], of one head
   void add_head(Matrix& to, std::size_t row_to, double factor, const Matrix& from, std::size_t row_from,
                 std::size_t head) const {
-    double* const sum = to.row(row_to) + (to.columns == width_ ? head : head / group_) * head_dim_;
+    double* const sum = to.row(row_to) + (to.columns == q_width_ ? head : head / group_) * head_dim_;
     const double* const terms = head_of(from, row_from, head);
     for (std::size_t j = 0; j < head_dim_; ++j) sum[j] += factor * terms[j];
   }
   double score_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim_)); }
 
   void attend(Layer& l) const {
-    l.attention = Matrix(l.q.rows, width_);
+    l.attention = Matrix(l.q.rows, q_width_);
     for (std::size_t s = 0; s < batch_; ++s)
       for (std::size_t h = 0; h < heads_; ++h) {
         const std::size_t first = s * context_;
@@ -272,7 +272,7 @@ class Reference {
     add_to(dx, norm_backward(dnormed, l.middle, l.norm2, p.ln2));
 
     const Matrix dattention = project_backward(dx, l.attention, p.output);
-    Matrix dq(l.q.rows, width_), dk(l.q.rows, kv_width_), dv(l.q.rows, kv_width_);
+    Matrix dq(l.q.rows, q_width_), dk(l.q.rows, kv_width_), dv(l.q.rows, kv_width_);
     attend_backward(l, dattention, dq, dk, dv);
     rotate(dq, -1);
     rotate(dk, -1);
@@ -306,7 +306,7 @@ class Reference {
   const ChosenExperts* chosen_;
   Id embeddings_, head_, ln_final_;
   std::vector<LayerIds> layers_;
-  std::size_t context_, batch_, heads_, group_, head_dim_, kv_width_, width_;
+  std::size_t context_, batch_, heads_, group_, head_dim_, kv_width_, q_width_;
   double loss_ = 0;
 };
 

@@ -73,6 +73,22 @@ TEST(Decoder, GroupsAreOneMatrix) {
   EXPECT_EQ(static_cast<float*>(set.value(ids.layers[0].v).data) - static_cast<float*>(qkv.data), 2 * 64 * 64);
 }
 
+// Heads of 24 columns, 96 of all queries, in a model that is 64 wide.
+TEST(Decoder, HeadsMayHaveAWidthOfTheirOwn) {
+  models::DecoderConfig c = config(64, 128, 1, 4);
+  c.kv_heads = 2, c.head_dim = 24, c.vocab_size = 100, c.batch_size = 2, c.context_length = 16;
+  ParameterSet set(c.precision);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
+  const auto dims = [&](ParameterSet::Id id) { return set.all()[id].dims; };
+  using Dims = std::vector<std::int64_t>;
+  EXPECT_EQ(dims(ids.layers[0].q), (Dims{96, 64}));
+  EXPECT_EQ(dims(ids.layers[0].k), (Dims{48, 64}));
+  EXPECT_EQ(dims(ids.layers[0].v), (Dims{48, 64}));
+  EXPECT_EQ(dims(ids.layers[0].output), (Dims{64, 96}));
+  const std::uint64_t products = 64 * (96 + 48 + 48) + 96 * 64 + 3 * 64 * 128 + 64 * 100;
+  EXPECT_EQ(models::decoder_forward_flops(c), 2 * 32 * products + 2 * 2 * 16 * 16 * 96);
+}
+
 // AdamW in fp32: weights, gradients and two moments, 4 bytes each, and the two scalars of the state.
 TEST(Decoder, StateBytesByFormula) {
   const models::DecoderConfig c = config(768, 3072, 12, 12);
@@ -237,6 +253,11 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
     return std::string("nothing");
   };
   EXPECT_EQ(refusal([](auto& c) { c.kv_heads = 3; }), "heads 4 is not a multiple of kv_heads 3");
+  EXPECT_EQ(refusal([](auto& c) { c.d_model = 66; }), "d_model 66 is not a multiple of heads 4");
+  EXPECT_EQ(refusal([](auto& c) { c.d_model = 66, c.head_dim = 16; }), "nothing");
+  EXPECT_EQ(refusal([](auto& c) { c.head_dim = 15; }),
+            "the head dimension head_dim = 15 is odd; rotary position embedding needs pairs");
+  EXPECT_EQ(refusal([](auto& c) { c.head_dim = -2; }), "head_dim -2; expected at least 0");
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 0; }).find("expected at least 1"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 2, c.backward = false; }).find("add the backward"),
             std::string::npos);

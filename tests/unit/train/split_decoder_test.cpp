@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <assay/models/decoder.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace assay::models {
@@ -10,47 +11,50 @@ namespace {
 
 using train::ParameterSet;
 
-DecoderConfig model(std::int64_t rank, std::int64_t ranks) {
+DecoderConfig model(std::int64_t rank, std::int64_t ranks, std::int64_t head_dim = 0) {
   DecoderConfig c;
   c.d_model = 48, c.d_ff = 80, c.layers = 3, c.heads = 8, c.kv_heads = 4, c.vocab_size = 152;
-  c.batch_size = 2, c.context_length = 24;
+  c.batch_size = 2, c.context_length = 24, c.head_dim = head_dim;
   c.qkv_bias = true;
   c.split = {.rank = rank, .ranks = ranks};
   return c;
 }
 
-TEST(SplitDecoder, EveryElementIsOnOneRankOrOnAll) {
-  for (const std::int64_t ranks : {1, 2, 4}) {
-    ParameterSet whole(DecoderConfig{}.precision);
-    add_decoder_parameters(whole, model(0, 1));
-    std::vector<std::int64_t> next(whole.all().size());  // of the dimension that is split
-    std::int64_t elements = 0;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
-      ParameterSet own(DecoderConfig{}.precision);
-      const DecoderConfig config = model(rank, ranks);
-      const DecoderParameters ids = add_decoder_parameters(own, config);
-      const std::vector<DecoderPart> parts = decoder_parts(config, own, whole);
-      ASSERT_EQ(parts.size(), whole.all().size());
-      const train::ElementRange shared = decoder_shared_range(config, own, ids);
-      for (ParameterSet::Id id = 0; id < parts.size(); ++id) {
-        const train::Parameter &mine = own.all()[id], &all = whole.all()[parts[id].whole];
-        EXPECT_EQ(mine.name, all.name);
-        EXPECT_EQ(mine.init_std, all.init_std) << mine.name;
-        const bool is_norm = mine.name.find("ln") == 0 || mine.name.find(".ln") != std::string::npos;
-        EXPECT_EQ(parts[id].dimension < 0, is_norm || ranks == 1) << mine.name;
-        EXPECT_EQ(mine.offset >= shared.begin && mine.offset < shared.end, is_norm && ranks > 1) << mine.name;
-        if (parts[id].dimension < 0) {
-          elements += rank == 0 ? mine.elements() : 0;
-          continue;
-        }
-        EXPECT_EQ(parts[id].first, next[parts[id].whole]) << mine.name;
-        next[parts[id].whole] += parts[id].count;
-        elements += mine.elements();
+// By ranks, and columns of a head.
+class SplitDecoderOf : public testing::TestWithParam<std::tuple<std::int64_t, std::int64_t>> {};
+
+TEST_P(SplitDecoderOf, EveryElementIsOnOneRankOrOnAll) {
+  const auto [ranks, head_dim] = GetParam();
+  ParameterSet whole(DecoderConfig{}.precision);
+  add_decoder_parameters(whole, model(0, 1, head_dim));
+  std::vector<std::int64_t> next(whole.all().size());  // of the dimension that is split
+  std::int64_t elements = 0;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    ParameterSet own(DecoderConfig{}.precision);
+    const DecoderConfig config = model(rank, ranks, head_dim);
+    const DecoderParameters ids = add_decoder_parameters(own, config);
+    const std::vector<DecoderPart> parts = decoder_parts(config, own, whole);
+    ASSERT_EQ(parts.size(), whole.all().size());
+    const train::ElementRange shared = decoder_shared_range(config, own, ids);
+    for (ParameterSet::Id id = 0; id < parts.size(); ++id) {
+      const train::Parameter &mine = own.all()[id], &all = whole.all()[parts[id].whole];
+      EXPECT_EQ(mine.name, all.name);
+      EXPECT_EQ(mine.init_std, all.init_std) << mine.name;
+      const bool is_norm = mine.name.find("ln") == 0 || mine.name.find(".ln") != std::string::npos;
+      EXPECT_EQ(parts[id].dimension < 0, is_norm || ranks == 1) << mine.name;
+      EXPECT_EQ(mine.offset >= shared.begin && mine.offset < shared.end, is_norm && ranks > 1) << mine.name;
+      if (parts[id].dimension < 0) {
+        elements += rank == 0 ? mine.elements() : 0;
+        continue;
       }
+      EXPECT_EQ(parts[id].first, next[parts[id].whole]) << mine.name;
+      next[parts[id].whole] += parts[id].count;
+      elements += mine.elements();
     }
-    EXPECT_EQ(elements, whole.parameter_count());
   }
+  EXPECT_EQ(elements, whole.parameter_count());
 }
+INSTANTIATE_TEST_SUITE_P(Ranks, SplitDecoderOf, testing::Combine(testing::Values(1, 2, 4), testing::Values(0, 10)));
 
 TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
   const auto refusal_of = [](const auto& change) -> std::string {
@@ -69,6 +73,8 @@ TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.heads = 6, c.kv_heads = 6; }),
               HasSubstr("over 4 ranks: heads 6 is not a multiple"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.kv_heads = 2; }), HasSubstr("kv_heads 2 is not a multiple"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.d_model = 50, c.head_dim = 6; }),
+              HasSubstr("d_model 50 is not a multiple of 4; expected 48 or 52, or run.ranks 1 or 2"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.d_ff = 82; }), HasSubstr("d_ff 82 is not a multiple"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.vocab_size = 151; }), HasSubstr("vocab_size 151 is not a multiple"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.batch_size = 1, c.context_length = 25; }),

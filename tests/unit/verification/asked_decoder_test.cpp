@@ -81,6 +81,7 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
       {"d_ff 64, the experiment asks for 128", [](Config& c) { c.model.d_ff = 64; }},
       {"layers 1, the experiment asks for 2", [](Config& c) { c.model.layers = 1; }},
       {"kv_heads 0, the experiment asks for 2", [](Config& c) { c.model.kv_heads = 0; }},
+      {"head_dim 32, the experiment asks for 0", [](Config& c) { c.model.head_dim = 32; }},
       {"qkv_bias 1, the experiment asks for 0", [](Config& c) { c.model.qkv_bias = true; }},
       {"tied_embeddings 1, the experiment asks for 0", [](Config& c) { c.model.tied_embeddings = true; }},
       {"vocab_size 5000, the experiment asks for 10000", [](Config& c) { c.model.vocab_size = 5000; }},

@@ -102,7 +102,10 @@ TEST(DecoderParameters, AreThoseOfThePublishedDescription) {
   grouped.heads = 4, grouped.kv_heads = 2, grouped.qkv_bias = true;
   models::DecoderConfig tied = grouped;
   tied.tied_embeddings = true;
-  for (const models::DecoderConfig& config : {small_model(), grouped, tied}) EXPECT_EQ(reason_for(config, config), "");
+  models::DecoderConfig wide_heads = grouped;
+  wide_heads.head_dim = 12;
+  for (const models::DecoderConfig& config : {small_model(), grouped, tied, wide_heads})
+    EXPECT_EQ(reason_for(config, config), "");
 }
 
 TEST(DecoderParameters, AreFoundToBeOthers) {
@@ -112,6 +115,10 @@ TEST(DecoderParameters, AreFoundToBeOthers) {
   asked.kv_heads = 0;
   EXPECT_EQ(reason_for(other, asked),
             "the model's 'layers.0.attn.k_proj.weight' has dimensions [16, 32], in such a decoder it has [32, 32]");
+  asked = other;
+  asked.head_dim = 12;
+  EXPECT_EQ(reason_for(other, asked),
+            "the model's 'layers.0.attn.q_proj.weight' has dimensions [32, 32], in such a decoder it has [48, 32]");
   asked = other;
   asked.layers = 1;
   EXPECT_NE(reason_for(other, asked).find("parameters, such a decoder has 12"), std::string::npos);

@@ -44,6 +44,7 @@ struct DecoderConfig {
   std::int64_t context_length = 512;
   std::int64_t d_model = 768, d_ff = 3072, layers = 12, heads = 12;
   std::int64_t kv_heads = 0;     // of keys and values, a divisor of heads; 0: as many as heads
+  std::int64_t head_dim = 0;     // columns of a head, even; 0: d_model / heads
   bool qkv_bias = false;         // the products of q, k and v add a bias
   bool tied_embeddings = false;  // the output head's weights are the embedding's
   double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
@@ -78,15 +79,17 @@ struct DecoderConfig {
 
   std::int64_t rows() const { return batch_size * context_length; }       // tokens of a micro-batch
   std::int64_t step_rows() const { return accumulation_steps * rows(); }  // and of a step
-  std::int64_t head_dim() const { return d_model / heads; }
+  std::int64_t head_width() const { return head_dim > 0 ? head_dim : d_model / heads; }
   std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
-  std::int64_t kv_width() const { return key_heads() * head_dim(); }  // of a token's keys, and of its values
-  std::int64_t qkv_width() const { return d_model + 2 * kv_width(); }
+  std::int64_t q_width() const { return heads * head_width(); }  // of a token's queries, and of attention's result
+  std::int64_t kv_width() const { return key_heads() * head_width(); }  // of a token's keys, and of its values
+  std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
   // What is here of a split model: all of it where there is one rank.
   bool is_split() const { return split.ranks > 1; }
   std::int64_t own_heads() const { return heads / split.ranks; }
   std::int64_t own_key_heads() const { return key_heads() / split.ranks; }
-  std::int64_t own_width() const { return d_model / split.ranks; }  // of attention's result, and of the embedding
+  std::int64_t own_width() const { return d_model / split.ranks; }  // of the embedding
+  std::int64_t own_q_width() const { return q_width() / split.ranks; }
   std::int64_t own_kv_width() const { return kv_width() / split.ranks; }
   std::int64_t own_qkv_width() const { return qkv_width() / split.ranks; }
   std::int64_t own_d_ff() const { return d_ff / split.ranks; }
@@ -415,7 +418,7 @@ class DecoderModel : public train::Model {
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
   compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
   void rotate(compute::Backend& b, const compute::Tensor& packed, bool inverse) const;  // queries and keys, in place
-  compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_width]
+  compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_q_width]
   GateUp gate_up(const Forward& f) const;
 
   DecoderConfig config_;

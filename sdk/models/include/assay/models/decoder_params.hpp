@@ -50,11 +50,15 @@ inline constexpr auto presets_dimensions = table(
     Param::integer("heads", 0)
         .at_least(0)
         .at_most(4096)
-        .help("attention heads, a divisor of d_model; absent: as the preset says"),
+        .help("attention heads, a divisor of d_model unless head_dim is given; absent: as the preset says"),
     Param::integer("kv_heads", 0)
         .at_least(0)
         .at_most(4096)
         .help("heads of keys and values, a divisor of heads; 0: as many as heads, where the preset says nothing else"),
+    Param::integer("head_dim", 0)
+        .at_least(0)
+        .at_most(1 << 16)
+        .help("columns of a head, even; 0: d_model / heads, where the preset says nothing else"),
     Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
     Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
     Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
