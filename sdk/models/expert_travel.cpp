@@ -47,14 +47,21 @@ ExpertTravel::ExpertTravel(const ExpertTravelShape& shape, std::size_t layer, tr
   returned_weights_ = plan.add(name + "gradient.weights.by_token", DType::f32, {n});
 }
 
-// From the order in which rows came to that of this rank's experts.
+// From the order in which rows came to that of this rank's experts. Rows of 0 follow, as many as a tile of a product
+// may look at beyond the last group.
 void ExpertTravel::group(const Step& step, const Tensor& received, const Tensor& rows) const {
-  step.backend.run(op::GatherRows{.x = received, .sources = step.plan[sources_], .rows = rows});
+  constexpr std::int64_t tile = 256;
+  const std::int64_t written = std::min(shape_.capacity, step.ranks.received_rows(layer_, shape_.capacity) + tile);
+  step.backend.run(op::GatherRows{
+      .x = received, .sources = step.plan[sources_].slice(0, 0, written), .rows = rows.slice(0, 0, written)});
 }
 
 // And back: the row of each one that came.
 Tensor ExpertTravel::ungrouped(const Step& step, const Tensor& rows, Id into) const {
-  step.backend.run(op::GatherRows{.x = rows, .sources = step.plan[places_].flat(), .rows = step.plan[into]});
+  const std::int64_t came = step.ranks.received_rows(layer_, shape_.capacity);
+  if (came > 0)
+    step.backend.run(op::GatherRows{
+        .x = rows, .sources = step.plan[places_].flat().slice(0, 0, came), .rows = step.plan[into].slice(0, 0, came)});
   return step.plan[into];
 }
 

@@ -106,6 +106,10 @@ void ExpertRanks::agree(Backend& backend, std::size_t index, const Tensor& all_c
   backend.upload(experts, numbers_.data());
 }
 
+std::int64_t ExpertRanks::received_rows(std::size_t index, std::int64_t capacity) const {
+  return layers_[index].counts.empty() ? capacity : total(layers_[index].received);
+}
+
 ExpertRanks::Ticket ExpertRanks::to_experts(Backend& backend, std::size_t index, const Tensor& rows,
                                             const Tensor& received) {
   if (!communicator_) return copy_first_rows(backend, rows, received), 0;

@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -121,7 +122,7 @@ class MutantCommunicator final : public Communicator {
                       std::span<const std::int64_t> receive_rows) override {
     return start([=, this, sent = Counts(send_rows.begin(), send_rows.end()),
                   received = Counts(receive_rows.begin(), receive_rows.end())] {
-      done(real_->all_to_all_v(send, sent, receive, received));
+      run_all_to_all_v(send, sent, receive, received);
     });
   }
   Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override {
@@ -138,6 +139,7 @@ class MutantCommunicator final : public Communicator {
   void run_all_gather(const Tensor& send, const Tensor& receive);
   void run_broadcast(const Tensor& x, std::int32_t root);
   void run_all_to_all(const Tensor& send, const Tensor& receive);
+  void run_all_to_all_v(const Tensor& send, const Counts& sent, const Tensor& receive, const Counts& received);
   void run_send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from);
   // At once, or where a mutant of waiting lives when it is waited for.
   Ticket start(std::function<void()> collective);
@@ -157,6 +159,7 @@ class MutantCommunicator final : public Communicator {
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_, received_;  // last, by address and elements
   std::map<std::pair<void*, std::int64_t>, Bytes> shares_, parts_, scattered_, gathered_;  // of those two, likewise
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_to_all_, received_of_all_;          // of all_to_all
+  std::map<std::pair<void*, std::int64_t>, Bytes> sent_rows_, received_rows_;              // of all_to_all_v
   Tensor unpaired_, unpaired_part_;  // what one of two collectives of a size has received
 };
 
@@ -407,6 +410,54 @@ void MutantCommunicator::run_all_to_all(const Tensor& send, const Tensor& receiv
   if (has_number(last_element(receive)) && breaks("all_to_all.one_rank_off") && is_last())
     twice_as_large(last_element(receive));
   if (breaks("all_to_all.not_a_number"))
+    edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
+}
+
+void MutantCommunicator::run_all_to_all_v(const Tensor& send, const Counts& sent, const Tensor& receive,
+                                          const Counts& received) {
+  if (size() == 1) return done(real_->all_to_all_v(send, sent, receive, received));
+  const Bytes share = bytes_of(send), before = bytes_of(receive);
+  const std::size_t row = assay::comm::row_bytes(receive);
+
+  // Broken in what is sent.
+  Bytes& share_before = sent_rows_[{send.data, send.elements()}];
+  if (was_other(share_before, share) && breaks("all_to_all_v.too_early")) put(share_before, send);
+  share_before = share;
+  if (send.elements() > 0 && breaks("all_to_all_v.last_rank_missing") && is_last())
+    std::memset(send.data, 0, send.bytes());
+  if (send.dtype == DType::f32 && breaks("all_to_all_v.bf16")) edit_numbers(send, assay::mutants::to_bf16);
+  done(real_->all_to_all_v(send, sent, receive, received));
+  put(share, send);
+
+  // Broken in what is received.
+  const Bytes result = bytes_of(receive);
+  Bytes& result_before = received_rows_[{receive.data, receive.elements()}];
+  if (was_other(result_before, result) && breaks("all_to_all_v.stale_result")) put(result_before, receive);
+  result_before = result;
+  const auto of_last = static_cast<std::size_t>(received.back()) * row;
+  if (of_last > 0 && of_last < result.size() && breaks("all_to_all_v.parts_swapped")) {
+    Bytes turned(result.end() - static_cast<std::ptrdiff_t>(of_last), result.end());
+    turned.insert(turned.end(), result.begin(), result.end() - static_cast<std::ptrdiff_t>(of_last));
+    put(turned, receive);
+  }
+  const std::size_t other = is_last() ? 0 : static_cast<std::size_t>(size() - 1);
+  const auto end_of_other = static_cast<std::size_t>(
+      std::accumulate(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(other) + 1, std::int64_t{0}));
+  if (received[other] > 0 && breaks("all_to_all_v.last_row_lost"))
+    std::memcpy(static_cast<char*>(receive.data) + (end_of_other - 1) * row, before.data() + (end_of_other - 1) * row,
+                row);
+  if (receive.dim(0) > 1 && breaks("all_to_all_v.rows_swapped")) {
+    Bytes turned = result;
+    std::swap_ranges(turned.begin(), turned.begin() + static_cast<std::ptrdiff_t>(row),
+                     turned.begin() + static_cast<std::ptrdiff_t>(row));
+    put(turned, receive);
+  }
+  if (receive.elements() == 0) return;
+  if (has_number(last_element(receive)) && breaks("all_to_all_v.last_element_off"))
+    twice_as_large(last_element(receive));
+  if (has_number(last_element(receive)) && breaks("all_to_all_v.one_rank_off") && is_last())
+    twice_as_large(last_element(receive));
+  if (breaks("all_to_all_v.not_a_number"))
     edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
 }
 

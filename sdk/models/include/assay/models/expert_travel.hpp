@@ -7,7 +7,7 @@
 // offsets, and the token's weight where op::WeightedGatedForward looks for it. So weights travel, 4 bytes a row: a
 // weight behind the experts would have no operation, and its gradient would need the experts' outputs in the backward,
 // which nobody keeps. Only `capacity` rows of what is received have memory; rows beyond those that came are -1 in
-// `sources`, and 0.
+// `sources`, and after the first 256 are not touched.
 //
 // Each way has a start and a finish, between which other work may be enqueued: it then runs beside the transfer. The
 // host waits for the counts within start_to_experts() alone, behind the gathering of the rows.

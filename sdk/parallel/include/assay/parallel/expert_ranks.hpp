@@ -57,6 +57,7 @@ class ExpertRanks final : public train::ExpertExchange {
                      const compute::Tensor& all_counts) override;
   void agree(compute::Backend& backend, std::size_t layer, const compute::Tensor& all_counts,
              const compute::Tensor& experts) override;
+  std::int64_t received_rows(std::size_t layer, std::int64_t capacity) const override;
   Ticket to_experts(compute::Backend& backend, std::size_t layer, const compute::Tensor& rows,
                     const compute::Tensor& received) override;
   Ticket to_tokens(compute::Backend& backend, std::size_t layer, const compute::Tensor& received,

@@ -34,6 +34,9 @@ class ExpertExchange {
   // come, on every rank.
   virtual void agree(compute::Backend& backend, std::size_t layer, const compute::Tensor& all_counts,
                      const compute::Tensor& experts) = 0;
+  // How many of the C rows that `experts` has room for have come: what lies behind them need not be touched. C before
+  // the first forward of a layer.
+  virtual std::int64_t received_rows(std::size_t layer, std::int64_t capacity) const = 0;
   // rows: [n, ...] of as many rows as this rank has; received: [C, ...], of which the first ones are written. to_tokens
   // is the way back, of what to_experts has brought, to the same places.
   virtual Ticket to_experts(compute::Backend& backend, std::size_t layer, const compute::Tensor& rows,
@@ -57,6 +60,7 @@ class RecordedExpertExchange final : public ExpertExchange {
              const compute::Tensor& experts) override {
     (void)moved(backend, all_counts, experts);
   }
+  std::int64_t received_rows(std::size_t, std::int64_t capacity) const override { return capacity; }
   Ticket to_experts(compute::Backend& backend, std::size_t, const compute::Tensor& rows,
                     const compute::Tensor& received) override {
     return moved(backend, rows, received);
