@@ -301,7 +301,7 @@ __device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const T
 
 template <class T, class R, GroupedForm form>
 __global__ void __launch_bounds__(threads, 1)
-    grouped_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, const Shape s) {
+    grouped_matmul_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, const Shape s) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ unsigned char memory[];
   const std::uint32_t base = (hopper::shared_address(memory) + alignment - 1) / alignment * alignment;
@@ -409,7 +409,7 @@ void launch(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
   s.column_tiles = number((p.columns + tile_columns - 1) / tile_columns);
   tiles *= s.column_tiles;
   const std::size_t bytes = shared_bytes(p.groups);
-  const auto kernel = grouped_kernel<T, R, form>;
+  const auto kernel = grouped_matmul_kernel<T, R, form>;
   check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(shared_bytes(most_groups))),
         "allow a kernel its shared memory");

@@ -27,7 +27,7 @@ struct Call {
 // Block x: a tile of rows (of weights: of Q), block y: one of columns, of which it takes more than one where there are
 // more than a grid has; block z, of weights: the group.
 template <class T, class R, GroupedForm form>
-__global__ void __launch_bounds__(threads) grouped_plain_kernel(const Call<T, R> p) {
+__global__ void __launch_bounds__(threads) grouped_matmul_plain_kernel(const Call<T, R> p) {
   constexpr bool weights = form == GroupedForm::weights;
   __shared__ std::int32_t first_tile[most_groups + 1];
   __shared__ float tile_of_a[depth][tile + 1], tile_of_b[depth][tile + 1];
@@ -111,7 +111,7 @@ void launch(cudaStream_t stream, const GroupedProduct& p) {
   if constexpr (form == GroupedForm::weights)
     grid = dim3(static_cast<unsigned>((p.inner + tile - 1) / tile), columns, static_cast<unsigned>(p.groups));
   if (grid.x == 0 || columns == 0) return;
-  grouped_plain_kernel<T, R, form><<<grid, threads, 0, stream>>>(call);
+  grouped_matmul_plain_kernel<T, R, form><<<grid, threads, 0, stream>>>(call);
   check_launch("grouped_product");
 }
 
