@@ -65,5 +65,29 @@ TEST_F(Moe, ARouterThatCouldLearnNothingIsRefused) {
   EXPECT_NE(result.output.find("would learn nothing"), std::string::npos) << result.output;
 }
 
+TEST_F(Moe, ExpertsOverRanksAreVerified) {
+  const auto records = run_cases(small + "experts_per_token = 2\nexpert_parallel = true\ncapacity_factor = 4\n",
+                                 "\"run.ranks\" = [2, 4]\nrouting = [\"learned\", \"balanced\", \"zipf\"]");
+  ASSERT_EQ(records.size(), 6u);
+  expect_ok(records);
+  for (const json& record : records) {
+    EXPECT_EQ(metric(record, "parameters") - metric(record, "active_parameters"), 2 * 2 * 3 * 32 * 16);
+    EXPECT_EQ(metric(record, "dispatch_bytes"), metric(record, "combine_bytes"));
+    EXPECT_GE(metric(record, "largest_rank_imbalance"), metric(record, "rank_imbalance"));
+  }
+  // Of 64 rows on 2 ranks 32 go to the other one, in 2 layers, forward with a weight and backward without.
+  EXPECT_EQ(metric(records[1], "rank_imbalance"), 1);
+  EXPECT_EQ(metric(records[1], "dispatch_bytes"), 2 * 32 * (2 * 32 * 4 + 4));
+}
+
+TEST_F(Moe, RowsBeyondTheCapacityFailAndAreNotDropped) {
+  const auto records = run_cases(small +
+                                     "experts_per_token = 2\nexpert_parallel = true\ncapacity_factor = 1\nrouting = "
+                                     "\"zipf\"\nzipf_exponent = 3\n",
+                                 "\"run.ranks\" = [2]", 1);
+  EXPECT_NE(records.at(0)["reason"].get<std::string>().find("raise capacity_factor to"), std::string::npos)
+      << records[0]["reason"];
+}
+
 }  // namespace
 }  // namespace assay::test
