@@ -237,7 +237,7 @@ class Trainer:
     def __init__(self, torch, case, rank, ranks):
         self.torch, self.case, self.ranks = torch, case, ranks
         m = model_of(case)
-        shared_by = ranks if case.expert_parallel == "true" else 1
+        shared_by = ranks if case.expert_parallel else 1
         if m.experts % shared_by:
             give_up(f"experts {m.experts} is not a multiple of the {shared_by} ranks that share them")
         torch.manual_seed(case.seed)
@@ -302,7 +302,7 @@ def parser():
     p.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "bf16_pure"])
     p.add_argument("--attention", default="flash", choices=["flash", "naive"])
     p.add_argument("--mode", default="eager", choices=MODES)
-    p.add_argument("--expert_parallel", default="false", choices=["true", "false"])
+    p.add_argument("--expert_parallel", type=boolean, default=False)
     p.add_argument("--seed", type=int, default=0)
     return p
 

@@ -20,7 +20,7 @@ assay::models::ExpertsConfig experts_config(const assay::Case& c) {
             .limit = static_cast<float>(real("unit_limit")),
             .offset = static_cast<float>(real("unit_offset"))};
   e.biases = c.get<bool>("expert_biases");
-  e.expert_bias = c.get<bool>("choice_bias");
+  e.choice_bias = c.get<bool>("choice_bias");
   e.balance_coefficient = real("balance_coefficient");
   e.z_coefficient = real("z_coefficient");
   e.routing = c.choice("routing", routings);
@@ -38,8 +38,9 @@ Settings::Settings(const assay::Case& c) : collectives(c) {
   pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
   if (c.rank_count() > 1 && (pass != Pass::train_step || !dump_file.empty()))
-    throw assay::Error(ASSAY_INVALID_ARGUMENT,
-                       "experts of several ranks are trained; expected pass = \"train_step\", and no dump");
+    throw assay::Error(
+        ASSAY_INVALID_ARGUMENT,
+        "experts over several ranks are only trained; expected pass = \"train_step\", and dump left out");
   assay::models::DecoderConfig& model = trainer.model;
   model = assay::models::decoder_config(c, "model");
   model.experts = experts_config(c);

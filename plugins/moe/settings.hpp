@@ -77,7 +77,7 @@ inline constexpr auto rank_params = assay::join(
     assay::table(
         Param::boolean("expert_parallel", false)
             .help("several ranks train one model: each has its part of the experts and a batch of its own, tokens "
-                  "go to the experts' ranks, and gradients of what all ranks have are averaged"),
+                  "go to the experts' ranks, and gradients of what all ranks have are summed"),
         Param::real("capacity_factor", 2)
             .at_least(1)
             .at_most(1 << 16)

@@ -10,6 +10,7 @@
 #include <assay/parallel/open_communicator.hpp>
 #include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
+#include <assay/verification/experts_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/sampling.hpp>
@@ -85,7 +86,14 @@ void Workload::silence(bool silent) {
 void Workload::report_ranks(const Launch& launch) {
   const auto ranks = static_cast<double>(model().experts.ranks);
   launch.report(loss_metric, ranks * assay::comm::mean_of_ranks(host_, "moe.loss", trainer_.last_loss()));
-  report_expert_ranks(launch, ranks_->take_load(), expert_communicator_->take_totals(), measured_steps_);
+  const assay::parallel::ExpertLoad load = ranks_->take_load();
+  report_expert_ranks(launch, load, expert_communicator_->take_totals(), measured_steps_);
+  if (load.forwards > 0) {
+    launch.report(tokens_min_metric, load.least_rows);
+    launch.report(tokens_mean_metric, load.mean_rows);
+    launch.report(tokens_max_metric, load.most_rows);
+    launch.report(tokens_variation_metric, load.variation);
+  }
   if (const auto step = steps_.take_measured()) report_communication(launch, *step);
 }
 
@@ -136,6 +144,7 @@ assay::Verified Workload::WholeModel::check_gradients(const std::string& when) {
   mine().initialize();
   assay::verification::spoil_gradients(backend(), own());
   take_timed_step();
+  const std::string routing = assay::verification::check_routing(mine());
   const double loss = mine().last_loss() * static_cast<double>(experts().ranks);
 
   std::vector<Tensor> chosen(static_cast<std::size_t>(config().layers));
@@ -182,7 +191,7 @@ assay::Verified Workload::WholeModel::check_gradients(const std::string& when) {
                                                assay::workload::number(allowed) + ")");
   const assay::Verified average = assay::verification::check_average(host(), "moe.average." + when, all(), pieces,
                                                                      found, assay::verification::own_data(whole()));
-  return {when + ": loss of each rank as the whole model's, " + average.text, average.in_part};
+  return {when + ": " + routing + "loss of each rank as the whole model's, " + average.text, average.in_part};
 }
 
 // Of what all ranks have.

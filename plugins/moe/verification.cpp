@@ -14,6 +14,7 @@
 #include <assay/verification/unmeasured.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "workload.hpp"
@@ -29,35 +30,45 @@ using assay::train::ParameterSet;
 using assay::verification::ChosenExperts;
 using assay::verification::Outcome;
 
+// What the experiment says of the experts, read from the case by name: not by the function that made the model's.
+std::vector<std::pair<const char*, double>> asked_experts(const assay::Case& c) {
+  std::vector<std::pair<const char*, double>> asked;
+  for (const char* name : {"experts", "experts_per_token", "expert_d_ff", "shared_d_ff", "first_dense_layers"})
+    asked.emplace_back(name, static_cast<double>(c.get<std::int64_t>(name)));
+  for (const char* name : {"weights_factor", "unit_alpha", "unit_limit", "unit_offset", "balance_coefficient",
+                           "z_coefficient", "zipf_exponent"})
+    asked.emplace_back(name, c.get<double>(name));
+  for (const char* name : {"normalized_weights", "expert_biases", "choice_bias"})
+    asked.emplace_back(name, c.get<bool>(name) ? 1 : 0);
+  asked.emplace_back("score", static_cast<double>(c.choice("score", scores)));
+  asked.emplace_back("routing", static_cast<double>(c.choice("routing", routings)));
+  return asked;
+}
+
 void Workload::check_experts_asked() const {
-  using assay::models::ExpertsConfig;
-  const ExpertsConfig &found = trainer_.config().model.experts, &asked = asked_experts_;
-  const auto numbers = [](const ExpertsConfig& e) {
-    return std::vector<std::pair<const char*, double>>{
-        {"experts", static_cast<double>(e.count)},
-        {"experts_per_token", static_cast<double>(e.per_token)},
-        {"expert_d_ff", static_cast<double>(e.d_ff)},
-        {"shared_d_ff", static_cast<double>(e.shared_d_ff)},
-        {"first_dense_layers", static_cast<double>(e.first_dense_layers)},
-        {"score", static_cast<double>(e.rule.score)},
-        {"normalized_weights", e.rule.normalized ? 1 : 0},
-        {"weights_factor", static_cast<double>(e.rule.factor)},
-        {"unit_alpha", static_cast<double>(e.unit.alpha)},
-        {"unit_limit", static_cast<double>(e.unit.limit)},
-        {"unit_offset", static_cast<double>(e.unit.offset)},
-        {"expert_biases", e.biases ? 1 : 0},
-        {"choice_bias", e.expert_bias ? 1 : 0},
-        {"balance_coefficient", e.balance_coefficient},
-        {"z_coefficient", e.z_coefficient},
-        {"routing", static_cast<double>(e.routing)},
-        {"zipf_exponent", e.zipf_exponent}};
-  };
-  const auto is = numbers(found), should_be = numbers(asked);
-  for (std::size_t i = 0; i < is.size(); ++i)
-    if (is[i].second != should_be[i].second)
-      throw Error(ASSAY_WRONG_RESULT, "what was trained has " + std::string(is[i].first) + " " +
-                                          assay::workload::number(is[i].second, "%.9g") + ", the experiment asks for " +
-                                          assay::workload::number(should_be[i].second, "%.9g"));
+  const assay::models::ExpertsConfig& e = trainer_.config().model.experts;
+  const std::map<std::string, double> found{{"experts", static_cast<double>(e.count)},
+                                            {"experts_per_token", static_cast<double>(e.per_token)},
+                                            {"expert_d_ff", static_cast<double>(e.d_ff)},
+                                            {"shared_d_ff", static_cast<double>(e.shared_d_ff)},
+                                            {"first_dense_layers", static_cast<double>(e.first_dense_layers)},
+                                            {"score", static_cast<double>(e.rule.score)},
+                                            {"normalized_weights", e.rule.normalized ? 1 : 0},
+                                            {"weights_factor", static_cast<double>(e.rule.factor)},
+                                            {"unit_alpha", static_cast<double>(e.unit.alpha)},
+                                            {"unit_limit", static_cast<double>(e.unit.limit)},
+                                            {"unit_offset", static_cast<double>(e.unit.offset)},
+                                            {"expert_biases", e.biases ? 1 : 0},
+                                            {"choice_bias", e.choice_bias ? 1 : 0},
+                                            {"balance_coefficient", e.balance_coefficient},
+                                            {"z_coefficient", e.z_coefficient},
+                                            {"routing", static_cast<double>(e.routing)},
+                                            {"zipf_exponent", e.zipf_exponent}};
+  for (const auto& [name, asked] : asked_experts_)
+    if (static_cast<float>(found.at(name)) != static_cast<float>(asked))
+      throw Error(ASSAY_WRONG_RESULT, "what was trained has " + std::string(name) + " " +
+                                          assay::workload::number(found.at(name), "%.9g") +
+                                          ", the experiment asks for " + assay::workload::number(asked, "%.9g"));
 }
 
 // By a graph, if the timed steps replayed one, else by the operations one by one.
@@ -157,6 +168,10 @@ assay::Verified Workload::verify(const Launch& launch) {
   const assay::verification::GivenExperts given(
       host_, trainer_.backend(), assay::verification::chosen_experts(trainer_.backend(), trainer_.model()),
       model().experts.per_token);
+  struct OwnExpertsAgain {  // what `given` has goes with it
+    assay::models::DecoderTrainer& trainer;
+    ~OwnExpertsAgain() { trainer.give_experts(trainer.drawn_experts_for(trainer.config().model)); }
+  } const again{trainer_};
   const bool captured = graph_ != nullptr;
   graph_.reset();  // its addresses may be about to change
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);

@@ -9,7 +9,7 @@ namespace moe {
 using Marks = assay::train::Trainer::Marks;
 
 Workload::Workload(const assay::Case& c)
-    : host_(c.host()), settings_(c), asked_(c), asked_experts_(experts_config(c)), trainer_(host_, settings_.trainer) {
+    : host_(c.host()), settings_(c), asked_(c), asked_experts_(asked_experts(c)), trainer_(host_, settings_.trainer) {
   trainer_.leave_multiprocessors(settings_.left_multiprocessors);
 }
 
@@ -76,10 +76,12 @@ void Workload::finish(const Launch& launch) {
     const auto figures = assay::verification::routing_figures(trainer_.backend(), trainer_.model());
     launch.report(balance_loss_metric, figures.balance);
     launch.report(z_loss_metric, figures.z);
-    launch.report(tokens_min_metric, figures.least);
-    launch.report(tokens_mean_metric, figures.mean);
-    launch.report(tokens_max_metric, figures.most);
-    launch.report(tokens_variation_metric, figures.variation);
+    if (!is_shared()) {
+      launch.report(tokens_min_metric, figures.least);
+      launch.report(tokens_mean_metric, figures.mean);
+      launch.report(tokens_max_metric, figures.most);
+      launch.report(tokens_variation_metric, figures.variation);
+    }
   }
   if (!settings_.dump_file.empty()) assay::models::dump_step(trainer_, settings_.dump_file);
 }

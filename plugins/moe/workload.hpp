@@ -11,11 +11,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "settings.hpp"
 
 namespace moe {
+
+// The parameters of experts by name, as the case has them (verification.cpp).
+std::vector<std::pair<const char*, double>> asked_experts(const assay::Case& c);
 
 class Workload {
  public:
@@ -37,12 +41,18 @@ class Workload {
       assay::Metric::per_case("z_loss").lower_is_better().help("router's z loss of the last step, likewise");
   static constexpr auto tokens_min_metric = assay::Metric::per_case("tokens_by_expert_min")
                                                 .unit("tokens")
-                                                .help("of the expert with the fewest, in any layer, in the last step");
+                                                .help(
+                                                    "of the expert with the fewest, in any layer, in the last step; on "
+                                                    "several ranks of the tokens of all, mean over layers and steps");
   static constexpr auto tokens_mean_metric =
-      assay::Metric::per_case("tokens_by_expert_mean").unit("tokens").help("of an expert, in the last step");
-  static constexpr auto tokens_max_metric = assay::Metric::per_case("tokens_by_expert_max")
-                                                .unit("tokens")
-                                                .help("of the expert with the most, in any layer, in the last step");
+      assay::Metric::per_case("tokens_by_expert_mean")
+          .unit("tokens")
+          .help("of an expert, in the last step; on several ranks of the tokens of all");
+  static constexpr auto tokens_max_metric =
+      assay::Metric::per_case("tokens_by_expert_max")
+          .unit("tokens")
+          .help(
+              "of the expert with the most, in any layer, in the last step; on several ranks as tokens_by_expert_min");
   static constexpr auto tokens_variation_metric =
       assay::Metric::per_case("tokens_by_expert_variation")
           .lower_is_better()
@@ -96,9 +106,9 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   assay::verification::AskedDecoder asked_;
-  assay::models::ExpertsConfig asked_experts_;  // read from the case once more
+  std::vector<std::pair<const char*, double>> asked_experts_;
+  std::optional<assay::parallel::ExpertRanks> ranks_;  // outlives the trainer, which moves rows by it
   assay::models::DecoderTrainer trainer_;
-  std::optional<assay::parallel::ExpertRanks> ranks_;
   std::optional<assay::parallel::GradientAverage> sums_;
   assay::comm::SilenceableCommunicator expert_communicator_;  // of rows alone, so that sums of gradients hold up none
   assay::parallel::RankSteps steps_;

@@ -90,7 +90,7 @@ void DecoderConfig::validate() const {
     fail("keep_outputs keeps what activation_checkpointing makes again; leave one of them out");
   if (head_width() % 2 != 0)
     fail("the head dimension " + std::string(head_dim > 0 ? "head_dim = " : "d_model / heads = ") +
-         std::to_string(head_width()) + " is odd; rotary position embedding needs pairs");
+         std::to_string(head_width()) + " is odd; rotary position embedding needs pairs, an even number");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");

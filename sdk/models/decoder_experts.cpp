@@ -219,7 +219,7 @@ void DecoderModel::route(Backend& b, std::int64_t layer, const Forward& f, std::
                    .bias = e.biases ? set_.compute(p.router_bias) : Tensor()});
   b.run(op::RouteForward{
       .logits = plan_[r.logits],
-      .bias = e.expert_bias ? plan_[expert_bias_] : Tensor(),
+      .bias = e.choice_bias ? plan_[expert_bias_] : Tensor(),
       .given =
           is_given ? given_experts_[index_of(layer)].slice(0, micro_batch * config_.rows(), config_.rows()) : Tensor(),
       .scores = plan_[r.scores],

@@ -129,7 +129,7 @@ void DecoderTrainer::load_weights(const train::SafetensorsReader& file) const {
 void DecoderTrainer::load_inputs() {
   if (experts_) {
     const std::vector<std::int32_t> drawn =
-        drawn_experts(config_.model.experts, config_.model.step_rows(), config_.seed);
+        drawn_experts(config_.model.experts, config_.model.rows(), config_.model.accumulation_steps, config_.seed);
     backend().upload(experts_, drawn.data());
   }
   if (!config_.inputs_file.empty()) return read_inputs();

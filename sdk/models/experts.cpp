@@ -96,7 +96,9 @@ void validate_experts(const DecoderConfig& c) {
         "normalized_weights = false, experts_per_token = 2 or more, or a coefficient of a loss of the router");
   if (e.z_coefficient != 0 && e.rule.score == compute::ExpertScore::sigmoid)
     fail("the z loss is of softmax scores; expected z_coefficient = 0 or score = \"softmax\"");
-  if (e.ranks < 1 || e.rank < 0 || e.rank >= e.ranks || e.count % e.ranks != 0)
+  if (e.ranks < 1 || e.rank < 0 || e.rank >= e.ranks)
+    fail("there is no rank " + std::to_string(e.rank) + " of " + std::to_string(e.ranks));
+  if (e.count % e.ranks != 0)
     fail("experts " + std::to_string(e.count) + " is not a multiple of the " + std::to_string(e.ranks) +
          " ranks that share them");
   if (e.is_shared() && c.checkpointing)
@@ -176,12 +178,17 @@ std::uint64_t expert_layer_flops(const DecoderConfig& c) {
   return 2 * static_cast<std::uint64_t>(c.d_model * (e.count + 3 * (e.per_token * e.d_ff + e.shared_d_ff)));
 }
 
-std::vector<std::int32_t> drawn_experts(const ExpertsConfig& c, std::int64_t tokens, std::uint64_t seed) {
-  std::vector<std::int32_t> experts(static_cast<std::size_t>(tokens * c.per_token));
+std::vector<std::int32_t> drawn_experts(const ExpertsConfig& c, std::int64_t tokens, std::int64_t micro_batches,
+                                        std::uint64_t seed) {
+  std::vector<std::int32_t> all;
   Draws draws(seed);
-  if (c.routing == Routing::balanced) draw_balanced(experts, c, tokens, draws);
-  if (c.routing == Routing::zipf) draw_zipf(experts, c, tokens, draws);
-  return experts;
+  for (std::int64_t i = 0; i < micro_batches; ++i) {
+    std::vector<std::int32_t> experts(static_cast<std::size_t>(tokens * c.per_token));
+    if (c.routing == Routing::balanced) draw_balanced(experts, c, tokens, draws);
+    if (c.routing == Routing::zipf) draw_zipf(experts, c, tokens, draws);
+    all.insert(all.end(), experts.begin(), experts.end());
+  }
+  return all;
 }
 
 }  // namespace assay::models

@@ -30,9 +30,11 @@ std::string check_routing(const models::DecoderTrainer& trainer) {
   const auto k = static_cast<std::size_t>(c.experts.per_token);
   compute::Backend& backend = trainer.backend();
   const ChosenExperts chosen = chosen_experts(backend, trainer.model());
+  if (c.experts.routing == models::Routing::learned && trainer.model().has_given_experts())
+    throw Error(ASSAY_WRONG_RESULT, "experts come from a table, and the router was to choose them");
   std::vector<std::int32_t> drawn;
   if (c.experts.routing != models::Routing::learned)
-    drawn = models::drawn_experts(c.experts, c.step_rows(), trainer.config().seed);
+    drawn = models::drawn_experts(c.experts, c.rows(), c.accumulation_steps, trainer.config().seed);
   for (std::int64_t l = c.experts.first_dense_layers; l < c.layers; ++l) {
     const auto refuse = [&](const std::string& text) {
       throw Error(ASSAY_WRONG_RESULT, "layer " + std::to_string(l) + ": " + text);

@@ -2,13 +2,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
-#include "harness.hpp"
+#include "expert_values.hpp"
 
 namespace assay::conformance {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 const double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -32,6 +31,7 @@ const Groups layouts[] = {{{1}},
                           {{300}, 20},
                           {{0, 1, 63, 64, 65, 0, 127, 129, 300, 0}, 37},
                           {{0, 0, 0}, 5},
+                          {{0, 0, 0}, 0},
                           {{3, 5, 7, 17, 33, 40, 2, 1, 100}},
                           {{0, 1100, 2, 0}, 1}};
 
@@ -121,7 +121,7 @@ TEST(GroupedMatmul, MultipliesEachGroupByItsMatrix) {
     for (const Groups& groups : layouts)
       for (const Width& w : widths)
         for (const bool transpose_b : {true, false})
-          for (const bool with_bias : {false, true}) check_product(t, groups, w, transpose_b, with_bias);
+          check_product(t, groups, w, transpose_b, (groups.count() + w.inner) % 2 == 0);
 }
 
 // A step that is captured takes any routing: what was prepared serves all of them.
@@ -269,10 +269,10 @@ void check_gradient(DType t, DType of_dw, const Groups& groups, const Width& w, 
 
 TEST(GroupedWeightGradient, SumsOverTheRowsOfEachGroup) {
   for (const DType t : float_types())
-    for (const DType of_dw : {t, DType::f32})
+    for (const DType of_dw : std::set{t, DType::f32}) {
       for (const Groups& groups : layouts)
-        for (const Width& w : widths)
-          for (const bool accumulate : {false, true}) check_gradient(t, of_dw, groups, w, accumulate, true);
+        for (const Width& w : widths) check_gradient(t, of_dw, groups, w, (groups.count() + w.outer) % 2 == 0, true);
+    }
   check_gradient(DType::f32, DType::f32, layouts[2], widths[0], false, false);
   check_gradient(DType::bf16, DType::bf16, layouts[2], widths[0], true, false);
 }

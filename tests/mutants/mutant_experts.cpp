@@ -47,9 +47,6 @@ void MutantBackend::execute(const op::RouteForward& op) {
   const auto call = [&] { real().run(op); };
   if (!executes() || op.experts.elements() == 0) return call();
   const std::int64_t k = op.experts.dim(1), count = op.logits.dim(1);
-  if (op.bias && any_beyond(floats(op.bias), 0) && broken("route_forward.bias_ignored"))
-    return with_other<float>(
-        op.bias, [](auto& v) { scale_all(v, 0); }, call);
   call();
   if (!op.given && k < count && broken("route_forward.another_expert")) {
     Indices experts(real(), op.experts);
@@ -67,7 +64,6 @@ void MutantBackend::execute(const op::RouteBackward& op) {
   op::RouteBackward changed = op;
   if (op.balance != 0 && broken("route_backward.balance_missing")) changed.balance = 0;
   if (op.z != 0 && broken("route_backward.z_missing")) changed.z = 0;
-  if (op.scale && (op.balance != 0 || op.z != 0) && broken("route_backward.scale_ignored")) changed.scale = {};
   real().run(changed);
   if (broken("route_backward.no_gradient_to_the_router")) edit(op.dlogits, [](auto& v) { scale_all(v, 0); });
   if (broken("route_backward.last_row_0")) edit(last_row(op.dlogits), [](auto& v) { scale_all(v, 0); });

@@ -122,13 +122,11 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"cross_entropy.gradient_of_other_parts_0", "a row has a gradient in the part with its label alone"},
     {"sum.last_missing", "the sum, which makes the loss, lacks its last term"},
     // ---- mixtures of experts
-    {"route_forward.bias_ignored", "experts are chosen by their scores without the bias"},
     {"route_forward.another_expert", "the first token's last expert is one that it did not choose"},
     {"route_forward.weight_of_another_expert", "the first token's first two weights change places"},
     {"route_forward.weights_1_percent", "weights are 1% too large"},
     {"route_backward.balance_missing", "the loss of balance has no gradient"},
     {"route_backward.z_missing", "the loss of large logits has no gradient"},
-    {"route_backward.scale_ignored", "the gradients of both losses are not scaled"},
     {"route_backward.no_gradient_to_the_router", "the gradient by the logits is 0"},
     {"route_backward.last_row_0", "the last token's gradient is 0"},
     {"routing_losses.balance_1_percent", "the loss of balance is 1% too large"},

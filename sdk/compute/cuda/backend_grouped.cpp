@@ -1,20 +1,17 @@
 // Products of groups of rows: on Hopper's matrix units where they serve the types and shapes, else by plain arithmetic.
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "common/kernel_arguments.hpp"
 #include "cuda_backend.hpp"
+#include "expert_limits.hpp"
 #include "kernels/grouped_products.hpp"
 
 namespace assay::cuda {
 namespace {
 
-void require_served(const char* operation, const Tensor& offsets, std::int64_t rows) {
-  if (offsets.elements() - 1 > most_groups)
-    reject(operation, fmt::format("{} groups given; expected at most {}", offsets.elements() - 1, most_groups));
-  if (rows > std::numeric_limits<std::int32_t>::max() - 128 * most_groups)
-    refuse_count(operation, rows, "rows; expected fewer than 2^31 - 131072");
+template <class Op>
+void require_groups_served(const Op& op) {
+  if (const std::string why = refusal_of_experts(op); !why.empty()) reject(op.name, why);
 }
 
 }  // namespace
@@ -36,7 +33,7 @@ void CudaBackend::run_grouped(const char* operation, const GroupedProduct& produ
 }
 
 void CudaBackend::execute(const op::GroupedMatmul& op) {
-  require_served(op.name, op.offsets, op.a.dim(0));
+  require_groups_served(op);
   run_grouped(op.name, {.form = op.transpose_b ? GroupedForm::rows_by_transposed : GroupedForm::rows,
                         .type = op.a.dtype,
                         .result = op.c.dtype,
@@ -52,7 +49,7 @@ void CudaBackend::execute(const op::GroupedMatmul& op) {
 }
 
 void CudaBackend::execute(const op::GroupedWeightGradient& op) {
-  require_served(op.name, op.offsets, op.dy.dim(0));
+  require_groups_served(op);
   const auto* const offsets = data_of<std::int32_t>(op.offsets);
   run_grouped(op.name, {.form = GroupedForm::weights,
                         .type = op.dy.dtype,

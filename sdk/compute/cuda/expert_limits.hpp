@@ -30,5 +30,19 @@ inline std::string refusal_of_experts(const compute::op::RoutingLosses& op) {
 inline std::string refusal_of_experts(const compute::op::GroupRows& op) {
   return refusal_of_experts(op.counts.dim(0), op.experts.elements());
 }
+// Of grouped products.
+inline std::string refusal_of_groups(std::int64_t groups, std::int64_t rows) {
+  if (groups > most_experts)
+    return std::to_string(groups) + " groups given; expected at most " + std::to_string(most_experts);
+  constexpr std::int64_t most_rows = std::numeric_limits<std::int32_t>::max() - 128 * most_experts;
+  if (rows > most_rows) return std::to_string(rows) + " rows given; expected at most " + std::to_string(most_rows);
+  return {};
+}
+inline std::string refusal_of_experts(const compute::op::GroupedMatmul& op) {
+  return refusal_of_groups(op.b.dim(0), op.a.dim(0));
+}
+inline std::string refusal_of_experts(const compute::op::GroupedWeightGradient& op) {
+  return refusal_of_groups(op.dw.dim(0), op.dy.dim(0));
+}
 
 }  // namespace assay::cuda

@@ -31,6 +31,8 @@ struct Served {
   void operator()(const op::RouteBackward& op) const { require_experts(op); }
   void operator()(const op::RoutingLosses& op) const { require_experts(op); }
   void operator()(const op::GroupRows& op) const { require_experts(op); }
+  void operator()(const op::GroupedMatmul& op) const { require_experts(op); }
+  void operator()(const op::GroupedWeightGradient& op) const { require_experts(op); }
   template <class Op>
   static void require_experts(const Op& op) {
     if (const std::string why = cuda::refusal_of_experts(op); !why.empty()) reject(Op::name, why);

@@ -256,7 +256,7 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_EQ(refusal([](auto& c) { c.d_model = 66; }), "d_model 66 is not a multiple of heads 4");
   EXPECT_EQ(refusal([](auto& c) { c.d_model = 66, c.head_dim = 16; }), "nothing");
   EXPECT_EQ(refusal([](auto& c) { c.head_dim = 15; }),
-            "the head dimension head_dim = 15 is odd; rotary position embedding needs pairs");
+            "the head dimension head_dim = 15 is odd; rotary position embedding needs pairs, an even number");
   EXPECT_EQ(refusal([](auto& c) { c.head_dim = -2; }), "head_dim -2; expected at least 0");
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 0; }).find("expected at least 1"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 2, c.backward = false; }).find("add the backward"),

@@ -79,7 +79,7 @@ TEST(Experts, TheArenaIsInTheOrderInWhichBackwardFinishes) {
 
 TEST(Experts, DrawnInEqualNumbersAreDistinctAndDifferByOneAtMost) {
   models::ExpertsConfig c{.count = 7, .per_token = 3, .routing = Routing::balanced};
-  const std::vector<std::int32_t> experts = models::drawn_experts(c, 101, 5);
+  const std::vector<std::int32_t> experts = models::drawn_experts(c, 101, 1, 5);
   std::vector<int> counts(7);
   for (std::size_t t = 0; t < 101; ++t) {
     EXPECT_EQ(std::set<std::int32_t>(experts.begin() + 3 * static_cast<std::ptrdiff_t>(t),
@@ -89,8 +89,8 @@ TEST(Experts, DrawnInEqualNumbersAreDistinctAndDifferByOneAtMost) {
     for (std::size_t j = 0; j < 3; ++j) ++counts[static_cast<std::size_t>(experts[3 * t + j])];
   }
   EXPECT_LE(*std::max_element(counts.begin(), counts.end()) - *std::min_element(counts.begin(), counts.end()), 1);
-  EXPECT_EQ(models::drawn_experts(c, 101, 5), experts);
-  EXPECT_NE(models::drawn_experts(c, 101, 6), experts);
+  EXPECT_EQ(models::drawn_experts(c, 101, 1, 5), experts);
+  EXPECT_NE(models::drawn_experts(c, 101, 1, 6), experts);
 }
 
 // Of one expert a token, shares are those of the law: 1 / (e H) of 8 experts, within five deviations.
@@ -98,7 +98,7 @@ TEST(Experts, DrawnByZipfsLawHaveItsShares) {
   models::ExpertsConfig c{.count = 8, .per_token = 1, .routing = Routing::zipf, .zipf_exponent = 1};
   const int tokens = 20'000;
   std::vector<int> counts(8);
-  for (const std::int32_t e : models::drawn_experts(c, tokens, 1)) ++counts[static_cast<std::size_t>(e)];
+  for (const std::int32_t e : models::drawn_experts(c, tokens, 1, 1)) ++counts[static_cast<std::size_t>(e)];
   double harmonic = 0;
   for (int e = 1; e <= 8; ++e) harmonic += 1.0 / e;
   for (int e = 0; e < 8; ++e) {
@@ -107,7 +107,7 @@ TEST(Experts, DrawnByZipfsLawHaveItsShares) {
   }
   c.per_token = 8;  // all of them
   for (int t = 0; t < 3; ++t) {
-    const std::vector<std::int32_t> all = models::drawn_experts(c, 3, 1);
+    const std::vector<std::int32_t> all = models::drawn_experts(c, 3, 1, 1);
     EXPECT_EQ(std::set<std::int32_t>(all.begin() + 8 * t, all.begin() + 8 * t + 8).size(), 8u);
   }
 }
@@ -180,7 +180,7 @@ void expect_gradients_of_the_loss(const DecoderConfig& c, double tolerance = 1e-
   for (std::int64_t l = 0; l < c.layers; ++l) {
     models::ExpertsConfig drawn = c.experts;
     drawn.routing = Routing::zipf;
-    chosen.by_layer.push_back(models::drawn_experts(drawn, c.rows(), static_cast<std::uint64_t>(l)));
+    chosen.by_layer.push_back(models::drawn_experts(drawn, c.rows(), 1, static_cast<std::uint64_t>(l)));
   }
   const auto at = verification::decoder_gradients(c, set, weights, tokens, labels, &chosen);
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id) {

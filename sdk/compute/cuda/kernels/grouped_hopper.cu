@@ -368,8 +368,7 @@ EncodeTiled encode_tiled() {
   return function;
 }
 
-// Boxes of 64 columns, and `lines` of the next dimension. Where there is no element, the map is of one that is not
-// read.
+// Boxes of 64 columns, and `lines_of_box` of the next dimension.
 CUtensorMap map_of(DType type, const void* data, std::int64_t columns, std::int64_t lines, std::int64_t matrices,
                    int lines_of_box) {
   CUtensorMap map;
@@ -387,33 +386,36 @@ CUtensorMap map_of(DType type, const void* data, std::int64_t columns, std::int6
   return map;
 }
 
+// Of the whole product, at most.
+std::int64_t most_tiles(const GroupedProduct& p) {
+  const std::int64_t columns = (p.columns + tile_columns - 1) / tile_columns;
+  if (p.form == GroupedForm::weights) return p.groups * ((p.inner + tile_rows - 1) / tile_rows) * columns;
+  return (std::min(p.rows, p.groups) + p.rows / tile_rows) * columns;
+}
+
 template <class T, class R, GroupedForm form>
 void launch(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
   const auto number = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
   Shape s{};
   s.offsets = p.offsets, s.c = p.c, s.bias = p.bias, s.groups = number(p.groups), s.accumulate = p.accumulate;
   CUtensorMap a, b;
-  std::int64_t tiles = 0;
   if constexpr (form == GroupedForm::weights) {
     s.rows = number(p.inner), s.columns = number(p.columns);
     a = map_of(p.type, p.a, p.inner, p.rows, 0, tile_inner);
     b = map_of(p.type, p.b, p.columns, p.rows, 0, tile_inner);
-    tiles = p.groups * ((p.inner + tile_rows - 1) / tile_rows);
   } else {
     s.columns = number(p.columns), s.inner = number(p.inner);
     a = map_of(p.type, p.a, p.inner, p.rows, 0, tile_rows);
     b = form == GroupedForm::rows_by_transposed ? map_of(p.type, p.b, p.inner, p.columns, p.groups, tile_columns)
                                                 : map_of(p.type, p.b, p.columns, p.inner, p.groups, tile_inner);
-    tiles = std::min(p.rows, p.groups) + p.rows / tile_rows;  // at most
   }
   s.column_tiles = number((p.columns + tile_columns - 1) / tile_columns);
-  tiles *= s.column_tiles;
   const std::size_t bytes = shared_bytes(p.groups);
   const auto kernel = grouped_matmul_kernel<T, R, form>;
   check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(shared_bytes(most_groups))),
         "allow a kernel its shared memory");
-  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(multiprocessors, tiles));
+  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(multiprocessors, most_tiles(p)));
   kernel<<<blocks, threads, bytes, stream>>>(a, b, s);
   check_launch("grouped_product");
 }
@@ -443,8 +445,8 @@ bool serves_by_matrix_units(const GroupedProduct& p, int major) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   return major == 9 && p.inner > 0 && (p.type == DType::bf16 || p.type == DType::f16) &&
          (p.result == p.type || (p.form == GroupedForm::weights && p.result == DType::f32)) && p.columns % 8 == 0 &&
-         p.inner % 8 == 0 && p.groups <= most_groups && p.rows < most && p.columns < most && p.inner < most &&
-         aligned(p.a) && aligned(p.b) && aligned(p.c);
+         p.inner % 8 == 0 && p.groups <= most_groups && p.rows > 0 && p.rows < most && p.columns < most &&
+         p.inner < most && most_tiles(p) < most && aligned(p.a) && aligned(p.b) && aligned(p.c);
 }
 
 void launch_grouped_by_matrix_units(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {

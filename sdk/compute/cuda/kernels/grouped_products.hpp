@@ -7,9 +7,11 @@
 
 #include <cstdint>
 
+#include "scratch_sizes.hpp"
+
 namespace assay::cuda {
 
-inline constexpr int most_groups = 1024;
+inline constexpr int most_groups = most_experts;
 
 enum class GroupedForm {
   rows_by_transposed,  // c[r, :] = a[r, :] b[e]^T; a [M, K], b [E, Q, K], c [M, Q]

@@ -169,6 +169,7 @@ class DecoderModel : public train::Model {
   // By layer, i32 [step_rows, per_token]: the experts that tokens go to, in place of those that the router would
   // choose. Of dense layers empty. Where routing is not learned it is to be called before the first step.
   void give_experts(std::vector<compute::Tensor> by_layer) { given_experts_ = std::move(by_layer); }
+  bool has_given_experts() const { return !given_experts_.empty(); }
   // Of experts that are shared out over ranks: by whom they are reached, which outlives the model's steps.
   void share_experts(train::ExpertExchange& ranks) { expert_ranks_ = &ranks; }
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }

@@ -3,7 +3,7 @@
 //   y = x + sum_j weight_j expert_j(rms_norm(x)) (+ shared(rms_norm(x)))
 //
 // where an expert is a gated unit between two products. No token is dropped: the N k rows are sorted by expert, in the
-// order of the tokens, and each expert multiplies as many as it has. Nothing of a step is read by the host.
+// order of the tokens, and each expert multiplies as many as it has. On one rank the host reads nothing of a step.
 #pragma once
 #include <assay/compute/backend.hpp>
 #include <assay/compute/operations/experts.hpp>
@@ -31,7 +31,7 @@ struct ExpertsConfig {
   compute::RoutingRule rule;
   compute::GatedUnit unit;
   bool biases = false;       // of the router and of the experts' products; the router's logits are then rounded
-  bool expert_bias = false;  // one number for each expert beside its score, for the choice alone; it stays 0
+  bool choice_bias = false;  // one number for each expert beside its score, for the choice alone; it stays 0
   // What the gradients of the two losses of op::RoutingLosses are multiplied by, of each layer and micro-batch; the
   // reported loss is the cross-entropy alone.
   double balance_coefficient = 0, z_coefficient = 0;
@@ -83,8 +83,10 @@ std::int64_t active_parameters(const DecoderConfig& config, std::int64_t all);
 // Of one token, a multiply-add as two: the router, its experts, the shared one.
 std::uint64_t expert_layer_flops(const DecoderConfig& config);
 
-// Experts [tokens, per_token] by `routing`, which is not learned; of a token distinct. The same on every machine.
-std::vector<std::int32_t> drawn_experts(const ExpertsConfig& config, std::int64_t tokens, std::uint64_t seed);
+// Experts [micro_batches, tokens, per_token] by `routing`, which is not learned; of a token distinct, and balanced in
+// each micro-batch. The same on every machine.
+std::vector<std::int32_t> drawn_experts(const ExpertsConfig& config, std::int64_t tokens, std::int64_t micro_batches,
+                                        std::uint64_t seed);
 
 // The buffers of the choice and of the sorting, which backward reads, too; they are made once, also with checkpointing.
 struct RoutingBuffers {

@@ -22,7 +22,9 @@ inline constexpr auto dispatch_bytes_metric =
     Metric::per_case("dispatch_bytes")
         .unit("bytes")
         .lower_is_better()
-        .help("that a rank sends to other ranks' experts in a step: rows and weights forward, gradients backward");
+        .help(
+            "that a rank sends to other ranks' experts in a step: rows and weights forward, gradients backward; "
+            "the mean of the ranks, of which some send more where routing is skewed");
 inline constexpr auto combine_bytes_metric =
     Metric::per_case("combine_bytes")
         .unit("bytes")
