@@ -143,7 +143,7 @@ struct Welch {
   double variance = 0, freedom = 1;
 };
 Welch welch_of(const Pair& pair) {
-  // Of as many runs on both sides it is the pooled one, and rounding would decide which of the two is larger.
+  // The pooled variance serves where both sides have as many runs: rounding would decide which of the two is larger.
   if (pair.a.size() < 2 || pair.b.size() < 2 || pair.a.size() == pair.b.size()) return {};
   double variance = 0, per_freedom = 0;
   for (const auto* side : {&pair.a, &pair.b}) {

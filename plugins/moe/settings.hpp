@@ -72,7 +72,7 @@ inline constexpr auto expert_params = assay::table(
         .at_most(16)
         .help("routing = \"zipf\": expert e of 1, 2, ... is drawn with a weight of e^-zipf_exponent"));
 
-// Of several ranks.
+// These parameters serve cases of several ranks.
 inline constexpr auto rank_params = assay::join(
     assay::table(
         Param::boolean("expert_parallel", false)
@@ -115,7 +115,7 @@ inline constexpr auto params = assay::join(
         Param::output_path("dump").help(
             "safetensors file for logits, loss, gradients and weights after the last step")));
 
-// What the case says of the experts.
+// Reads the case's parameters of experts.
 assay::models::ExpertsConfig experts_config(const assay::Case& c);
 
 }  // namespace moe

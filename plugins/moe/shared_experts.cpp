@@ -194,7 +194,7 @@ assay::Verified Workload::WholeModel::check_gradients(const std::string& when) {
   return {when + ": " + routing + "loss of each rank as the whole model's, " + average.text, average.in_part};
 }
 
-// Of what all ranks have.
+// Throws WRONG_RESULT where what all ranks have differs between them.
 std::string Workload::WholeModel::check_same(const std::string& when, const std::string& what) {
   std::uint64_t hash = 0;
   for (ParameterSet::Id id = 0; id < own().all().size(); ++id)

@@ -30,7 +30,7 @@ using assay::train::ParameterSet;
 using assay::verification::ChosenExperts;
 using assay::verification::Outcome;
 
-// What the experiment says of the experts, read from the case by name: not by the function that made the model's.
+// Reads the parameters of experts by name, and so finds a mistake of experts_config(), which made the model's.
 std::vector<std::pair<const char*, double>> asked_experts(const assay::Case& c) {
   std::vector<std::pair<const char*, double>> asked;
   for (const char* name : {"experts", "experts_per_token", "expert_d_ff", "shared_d_ff", "first_dense_layers"})
