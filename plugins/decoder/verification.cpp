@@ -129,20 +129,10 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
   return out;
 }
 
-// Logits of random weights are sums of d_model independent products: normal with variance d_model * 2 / (d_model +
-// vocab). The expected cross-entropy against any label is then ln(vocab) + variance / 2. Of a tied head one logit is
-// none of these: a token's own, by the embedding that its state may still lie along. It is at most d_model standard
-// deviations of a weight, give or take a few percent, and the loss lies between that and the usual one.
 std::string Workload::check_start(double loss) const {
-  const auto vocab = static_cast<double>(model().vocab_size);
-  const auto d = static_cast<double>(model().d_model);
-  const double variance = 2 * d / (d + vocab);
-  const double allowed = 0.05 + 5 * std::sqrt((variance + 0.01) / static_cast<double>(trainer_.valid_rows()));
-  const double usual = std::log(vocab) + variance / 2;
-  const double own_logit = model().tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
-  const double most = model().tied_embeddings ? std::log(std::exp(usual) + std::exp(own_logit)) : usual;
-  return assay::verification::check_starting_loss(loss, {(usual + most) / 2, allowed + (most - usual) / 2},
-                                                  settings_.trainer.weights_file.empty());
+  return assay::verification::check_starting_loss(
+      loss, assay::verification::starting_loss_of_decoder(model(), trainer_.valid_rows()),
+      settings_.trainer.weights_file.empty());
 }
 
 assay::Verified Workload::verify(const Launch& launch) {

@@ -7,6 +7,7 @@
 #include <assay/planning.h>
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
+#include <assay/parallel/bucket_choice.hpp>
 #include <assay/parallel/open_communicator.hpp>
 #include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
@@ -34,11 +35,6 @@ using assay::train::ParameterSet;
 
 namespace {
 
-bool carries_nothing_out(const assay::Host& host) {
-  const auto* device = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
-  return device && device->api->get_extension && device->api->get_extension(ASSAY_EXT_PLANNING);
-}
-
 assay::models::DecoderTrainerConfig whole_config(assay::models::DecoderTrainerConfig config) {
   assay::models::ExpertsConfig& experts = config.model.experts;
   experts.drawn_parts = experts.ranks;
@@ -61,7 +57,7 @@ void Workload::share_experts(const Launch&) {
       .rows = rows,
       .capacity = assay::models::expert_capacity(model().rows(), e.per_token, e.ranks, e.capacity_factor),
       .layers = static_cast<std::size_t>(model().expert_layers())});
-  if (carries_nothing_out(host_)) ranks_->assume_balanced();
+  if (assay::parallel::carries_nothing_out(host_)) ranks_->assume_balanced();
   trainer_.share_experts(*ranks_);
 }
 

@@ -12,14 +12,14 @@ namespace {
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t smallest = 25 * mebibyte;
 
+std::string mebibytes(std::size_t bytes) { return std::to_string(bytes / mebibyte) + " MiB"; }
+
+}  // namespace
+
 bool carries_nothing_out(const Host& host) {
   const auto* device = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
   return device && device->api->get_extension && device->api->get_extension(ASSAY_EXT_PLANNING);
 }
-
-std::string mebibytes(std::size_t bytes) { return std::to_string(bytes / mebibyte) + " MiB"; }
-
-}  // namespace
 
 std::vector<std::size_t> bucket_candidates(std::size_t gradient_bytes) {
   std::vector<std::size_t> candidates{smallest};

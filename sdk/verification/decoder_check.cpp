@@ -257,4 +257,19 @@ Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer
   return compare_with_float64(host, trainer, loss_scale, shape, own);
 }
 
+// Logits of random weights are sums of d_model independent products: normal with variance d_model * 2 / (d_model +
+// vocab). The expected cross-entropy against any label is then ln(vocab) + variance / 2. Of a tied head one logit is
+// none of these: a token's own, by the embedding that its state may still lie along. It is at most d_model standard
+// deviations of a weight, give or take a few percent, and the loss lies between that and the usual one.
+StartingLoss starting_loss_of_decoder(const models::DecoderConfig& config, std::int64_t valid_rows) {
+  const auto vocab = static_cast<double>(config.vocab_size);
+  const auto d = static_cast<double>(config.d_model);
+  const double variance = 2 * d / (d + vocab);
+  const double allowed = 0.05 + 5 * std::sqrt((variance + 0.01) / static_cast<double>(valid_rows));
+  const double usual = std::log(vocab) + variance / 2;
+  const double own_logit = config.tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
+  const double most = config.tied_embeddings ? std::log(std::exp(usual) + std::exp(own_logit)) : usual;
+  return {(usual + most) / 2, allowed + (most - usual) / 2};
+}
+
 }  // namespace assay::verification

@@ -81,15 +81,6 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// Whether rows of `width` from these addresses on, so many bytes apart, are whole 16-byte packs.
-template <class T>
-bool packs_fit(const SwigluShape& s, std::initializer_list<const void*> addresses,
-               std::initializer_list<std::int64_t> steps) {
-  constexpr std::int64_t wide = pack_width<T>;
-  if (s.width % wide != 0 || !aligned(addresses)) return false;
-  return s.rows == 1 || std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step % wide == 0; });
-}
-
 template <class T, int N>
 void forward(cudaStream_t stream, const T* gate, const T* up, T* h, const SwigluShape& s) {
   for_tiles(s.rows, s.width / N, [&](std::int64_t row, std::int64_t rows, std::int64_t pack, std::int64_t packs) {

@@ -2,7 +2,12 @@
 // in 64 is slow; larger tensors are cut into tiles, one launch each. Included by .cu files only.
 #pragma once
 #include <algorithm>
+#include <initializer_list>
+
+#include <algorithm>
 #include <cstdint>
+#include "common/kernel_shapes.hpp"
+#include "kernels/types.cuh"
 
 namespace assay::cuda {
 
@@ -40,6 +45,15 @@ void for_tiles(std::int64_t rows, std::int64_t width, F&& f) {
   for (std::int64_t c = 0; c < width; c += columns)
     for (std::int64_t r = 0; r < rows; r += rows_each)
       f(r, std::min(rows_each, rows - r), c, std::min(columns, width - c));
+}
+
+// Whether rows of `width` from these addresses on, so many elements apart, are whole 16-byte packs.
+template <class T>
+bool packs_fit(const compute::SwigluShape& s, std::initializer_list<const void*> addresses,
+               std::initializer_list<std::int64_t> steps) {
+  constexpr std::int64_t wide = pack_width<T>;
+  if (s.width % wide != 0 || !aligned(addresses)) return false;
+  return s.rows == 1 || std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step % wide == 0; });
 }
 
 }  // namespace assay::cuda

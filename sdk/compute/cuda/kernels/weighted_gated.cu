@@ -149,15 +149,6 @@ __global__ void __launch_bounds__(512)
   }
 }
 
-// Whether rows of `width` from these addresses on, so many elements apart, are whole 16-byte packs.
-template <class T>
-bool packs_fit(const SwigluShape& s, std::initializer_list<const void*> addresses,
-               std::initializer_list<std::int64_t> steps) {
-  constexpr std::int64_t wide = pack_width<T>;
-  if (s.width % wide != 0 || !aligned(addresses)) return false;
-  return s.rows == 1 || std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step % wide == 0; });
-}
-
 template <class T, bool with_h>
 auto backward_kernel(bool wide, int held) {
   constexpr int V = pack_width<T>;

@@ -11,6 +11,9 @@
 
 namespace assay::parallel {
 
+// Whether the device is one that stands in for another (assay/planning.h), on which nothing can be measured or counted.
+bool carries_nothing_out(const Host& host);
+
 // What is tried for so many bytes of gradients: from 25 MiB on, each twice the one before, until one bucket holds all.
 std::vector<std::size_t> bucket_candidates(std::size_t gradient_bytes);
 

@@ -6,9 +6,14 @@
 #include <assay/plugin.hpp>
 
 #include <assay/models/decoder_trainer.hpp>
+#include <assay/verification/other_path.hpp>
 #include <assay/verification/path_check.hpp>
 
 namespace assay::verification {
+
+// The loss of a decoder with random weights over so many labels: a final norm stands before the head, whatever the
+// layers are.
+StartingLoss starting_loss_of_decoder(const models::DecoderConfig& config, std::int64_t valid_rows);
 
 // The path that shares the least with the one that was timed: the other kind of operations, the other attention, and
 // recomputation, which also keeps its memory small. Attention by its definition makes its scores in parts beyond a
