@@ -24,15 +24,40 @@ inline constexpr std::array<DecoderSize, 6> decoder_sizes{{{"tiny", 128, 512, 2,
 struct PublicModel {
   DecoderSize size;
   std::int64_t kv_heads, vocab_size;
-  bool qkv_bias, tied_embeddings;
-  double rope_theta, norm_eps;
+  bool qkv_bias = false, tied_embeddings = false;
+  double rope_theta = 1e4, norm_eps = 1e-5;
 };
-inline constexpr std::array<PublicModel, 5> public_models{
-    {{{"qwen2.5-0.5b", 896, 4864, 24, 14}, 2, 151'936, true, true, 1e6, 1e-6},
-     {{"qwen2.5-1.5b", 1536, 8960, 28, 12}, 2, 151'936, true, true, 1e6, 1e-6},
-     {{"qwen2.5-3b", 2048, 11008, 36, 16}, 2, 151'936, true, true, 1e6, 1e-6},
-     {{"qwen2.5-7b", 3584, 18944, 28, 28}, 4, 152'064, true, false, 1e6, 1e-6},
-     {{"llama3-8b", 4096, 14336, 32, 32}, 8, 128'256, false, false, 5e5, 1e-5}}};
+inline constexpr std::size_t public_model_settings = 10;  // that a row says, those of its size among them
+inline constexpr auto public_models = std::to_array<PublicModel>({
+    {.size = {"qwen2.5-0.5b", 896, 4864, 24, 14},
+     .kv_heads = 2,
+     .vocab_size = 151'936,
+     .qkv_bias = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"qwen2.5-1.5b", 1536, 8960, 28, 12},
+     .kv_heads = 2,
+     .vocab_size = 151'936,
+     .qkv_bias = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"qwen2.5-3b", 2048, 11008, 36, 16},
+     .kv_heads = 2,
+     .vocab_size = 151'936,
+     .qkv_bias = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"qwen2.5-7b", 3584, 18944, 28, 28},
+     .kv_heads = 4,
+     .vocab_size = 152'064,
+     .qkv_bias = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"llama3-8b", 4096, 14336, 32, 32}, .kv_heads = 8, .vocab_size = 128'256, .rope_theta = 5e5},
+});
 inline constexpr auto size_names = std::apply(
     [](const auto&... size) {
       return std::apply([&](const auto&... model) { return names(size.name..., model.size.name...); }, public_models);
@@ -86,7 +111,7 @@ inline constexpr auto shared_model_params =
 
 // What each size stands for, to go with model_params and shared_model_params.
 inline constexpr auto model_presets = [] {
-  std::array<Preset, 4 * decoder_sizes.size() + 10 * public_models.size()> presets{};
+  std::array<Preset, 4 * decoder_sizes.size() + public_model_settings * public_models.size()> presets{};
   std::size_t i = 0;
   const auto add_dimensions = [&](const DecoderSize& size) {
     presets[i++] = Preset::integer("size", size.name, "d_model", size.d_model);
