@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Makes the reference tensors of the decoder's parity tests with PyTorch: tests/data/decoder/*.safetensors, and
 tests/data/decoder_grouped/*.safetensors of a model as people train them: grouped-query attention, biases of q, k and v,
-tied embeddings, another base of the rotation and another epsilon.
+tied embeddings, another base of the rotation and another epsilon; and those of decoder_families.py, by their names.
 
 The model is written from its definition in PyTorch's own operations and runs in float64, so that what the tests see is
 assay's rounding alone; weights are rounded to float32 first, so that both start from the same numbers.
 Needs: pip install torch numpy safetensors. Run from anywhere; the files are committed, so nobody has to.
 """
+import functools
 import pathlib
 
+import decoder_families
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
@@ -146,12 +148,12 @@ def same(name, value):
 # ---- what both have -----------------------------------------------------------------------------------------------------
 
 
-def write(folder, w, model, renamed, lr):
+def write(folder, w, model, renamed, lr, vocab=VOCAB, context=CONTEXT):
     out = DATA / folder
     out.mkdir(parents=True, exist_ok=True)
     g = torch.Generator().manual_seed(21)
-    ids = torch.randint(0, VOCAB, (BATCH, CONTEXT), generator=g)
-    labels = torch.randint(0, VOCAB, (BATCH, CONTEXT), generator=g)
+    ids = torch.randint(0, vocab, (BATCH, context), generator=g)
+    labels = torch.randint(0, vocab, (BATCH, context), generator=g)
     labels[0, 3] = -100  # an ignored label
     stored = {}
     for name, value in w.items():
@@ -190,6 +192,10 @@ def main():
     write("decoder_grouped", grouped, grouped_forward, to_ours, lr=1e-4)
     # The same weights as such models are published.
     save_file({k: v.float() for k, v in grouped.items()}, DATA / "decoder_grouped" / "published.safetensors")
+    for folder, family in decoder_families.FAMILIES.items():
+        weights = decoder_families.make_weights(family, seed=40)
+        write(folder, weights, functools.partial(decoder_families.forward, family),
+              functools.partial(decoder_families.to_ours, family), lr=1e-3, vocab=family.vocab, context=13)
 
 
 if __name__ == "__main__":

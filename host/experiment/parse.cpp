@@ -196,7 +196,10 @@ ParseResult ExperimentFile::finish(const plugin::WorkloadSchema* schema, const s
                      draft.experiment.output, mistakes);
   if (!schema || !mistakes.empty()) return {std::nullopt, mistakes.sorted()};
 
-  auto cases = expand(plan, draft.base, vocabulary);
+  ModelFiles files;
+  auto cases = expand(plan, draft.base, vocabulary, files);
+  for (const std::string& problem : files.problems())
+    mistakes.add(place_of_param(model_file_param).value_or(plugin_place_), problem);
   if (cases.empty())
     mistakes.add(plan.exclude_place, "[[sweep.exclude]] drops every case; expected at least one case that is left");
   check_rule(*root_, cases, mistakes);

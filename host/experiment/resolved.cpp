@@ -1,6 +1,7 @@
 #include "experiment/resolved.hpp"
 
 #include "experiment/document.hpp"
+#include "experiment/model_files.hpp"
 #include "experiment/presets.hpp"
 #include "experiment/settings.hpp"
 
@@ -117,7 +118,10 @@ std::string resolved_toml(const Experiment& experiment, const Case& base, const 
     if (plan.sweeps(spec.name)) continue;
     const Value& value = base.params.at(spec.name);
     // Left to its preset, so that another size in this file, or by --set, has its own dimensions.
-    if (is_preset(schema, spec.name) && !base.given_params.contains(spec.name)) continue;
+    if (!base.given_params.contains(spec.name) &&
+        (is_preset(schema, spec.name) || is_decided_by_file(schema, base, spec.name) ||
+         (plan.sweeps(model_file_param) && is_of_model_configuration(spec.name))))
+      continue;
     out.put(spec.name, value);
   }
   put_sweep(out, plan);

@@ -112,7 +112,7 @@ bool SweepPlan::sweeps(const std::string& key) const {
   });
 }
 
-std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabulary& vocabulary) {
+std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabulary& vocabulary, ModelFiles& files) {
   std::vector<Case> cases;
   std::vector<std::size_t> row(plan.axes.size(), 0);
   while (true) {
@@ -125,6 +125,7 @@ std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabula
         next.axes.emplace_back(axis.keys[k], value);
       }
     }
+    files.apply(*vocabulary.schema(), next);
     apply_presets(*vocabulary.schema(), "", next);
     if (!excluded(next, plan.exclusions)) {
       next.index = static_cast<std::int64_t>(cases.size());

@@ -1,6 +1,7 @@
 // A sweep: axes of values, and the cases they expand to.
 #pragma once
 #include "experiment/experiment.hpp"
+#include "experiment/model_files.hpp"
 #include "experiment/vocabulary.hpp"
 
 #include <cstdint>
@@ -34,7 +35,8 @@ SweepPlan read_sweep(const Node* sweep, const std::vector<TableMember>& fixed, c
                      const Vocabulary& vocabulary, Mistakes& mistakes);
 
 // Every case of the plan, `base` with the axes' values over it; `index` counts the cases that are left after exclusion.
-std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabulary& vocabulary);
+// What their files of models say is in them, or what is wrong with it in `files`.
+std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabulary& vocabulary, ModelFiles& files);
 
 // Keeps the cases that match all of `arguments` (common/filter.hpp). A value that no case has is a mistake. Places
 // count on from `first_position`.

@@ -5,7 +5,40 @@
 
 namespace assay::models {
 
+compute::RotaryScaling rope_scaling(const Case& c) {
+  using Kind = compute::RotaryScalingKind;
+  compute::RotaryScaling s;
+  s.kind = c.choice("rope_scaling", rope_scalings);
+  s.factor = c.get<double>("rope_factor");
+  s.original_positions = static_cast<double>(c.get<std::int64_t>("rope_original_context"));
+  s.low = c.get<double>("rope_low_freq_factor"), s.high = c.get<double>("rope_high_freq_factor");
+  s.beta_fast = c.get<double>("rope_beta_fast"), s.beta_slow = c.get<double>("rope_beta_slow");
+  s.whole_pairs = c.get<bool>("rope_truncate");
+  s.magnitude = c.get<double>("rope_attention_factor");
+  const auto name = c.get<std::string>("rope_scaling");
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ASSAY_INVALID_ARGUMENT, "rope_scaling = \"" + name + "\" " + what);
+  };
+  if (s.kind == Kind::none) {
+    if (s.factor > 1)
+      refuse("scales nothing; expected rope_factor left out, or one of \"linear\", \"llama3\" and \"yarn\"");
+    return s;
+  }
+  if (s.kind == Kind::linear) return s;
+  if (s.original_positions == 0) refuse("needs rope_original_context, the tokens of the first training's sequences");
+  if (s.kind == Kind::llama3 && !(0 < s.low && s.low < s.high))
+    refuse("expected 0 < rope_low_freq_factor < rope_high_freq_factor");
+  if (s.kind == Kind::yarn && !(0 < s.beta_slow && s.beta_slow < s.beta_fast))
+    refuse("expected 0 < rope_beta_slow < rope_beta_fast");
+  if (s.kind == Kind::yarn && c.get<double>("rope_theta") == 1) refuse("expected a rope_theta above 1");
+  return s;
+}
+
 DecoderConfig decoder_config(const Case& c, const char* decided_by) {
+  if (std::string_view(decided_by) == "size" && c.get<std::string>("size") == of_config_file &&
+      c.get<std::string>(of_config_file).empty())
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "size = \"config_file\" is of a model that has one; expected config_file = \"path of a config.json\"");
   require_dimensions(c, decided_by, {"d_model", "d_ff", "layers", "heads"});
   DecoderConfig model;
   model.d_model = c.get<std::int64_t>("d_model");
@@ -17,6 +50,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.qkv_bias = c.get<bool>("qkv_bias");
   model.tied_embeddings = c.get<bool>("tied_embeddings");
   model.rope_theta = c.get<double>("rope_theta");
+  model.rope_scaling = rope_scaling(c);
   model.norm_eps = c.get<double>("norm_eps");
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.batch_size = c.get<std::int64_t>("batch_size");

@@ -23,7 +23,8 @@ void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y, cons
 }  // namespace
 
 void DecoderModel::initialize(Backend& b) const {
-  b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta});
+  b.run(op::RotaryTable{
+      .cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta, .scaling = config_.rope_scaling});
   initialize_experts(b);
 }
 

@@ -1,9 +1,19 @@
 #include "assay/verification/asked_decoder.hpp"
 
+#include <algorithm>
 #include <assay/workload/text.hpp>
+#include <initializer_list>
 #include <string_view>
 
 namespace assay::verification {
+
+namespace {
+
+double place_of(std::initializer_list<std::string_view> names, std::string_view name) {
+  return static_cast<double>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+}  // namespace
 
 AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optimizer")), seed_(c.seed()) {
   for (const char* of : {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size",
@@ -11,6 +21,13 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
   for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
+  for (const char* of : {"rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_beta_fast",
+                         "rope_beta_slow", "rope_attention_factor"})
+    asked_.emplace_back(of, c.get<double>(of));
+  asked_.emplace_back("rope_original_context", static_cast<double>(c.get<std::int64_t>("rope_original_context")));
+  asked_.emplace_back("rope_truncate", c.get<bool>("rope_truncate") ? 1 : 0);
+  asked_.emplace_back("rope_scaling (of none, linear, llama3, yarn)",
+                      place_of({"none", "linear", "llama3", "yarn"}, c.get<std::string>("rope_scaling")));
   // No experiment says these: torch.optim.AdamW's, whose decay SGD has, too, without momentum.
   for (const auto& constant : Settings{{"beta1", double{0.9F}},
                                        {"beta2", double{0.999F}},
@@ -40,6 +57,15 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"rope_theta", m.rope_theta},
           {"norm_eps", m.norm_eps},
           {"lr", o.lr},
+          {"rope_factor", m.rope_scaling.factor},
+          {"rope_low_freq_factor", m.rope_scaling.low},
+          {"rope_high_freq_factor", m.rope_scaling.high},
+          {"rope_beta_fast", m.rope_scaling.beta_fast},
+          {"rope_beta_slow", m.rope_scaling.beta_slow},
+          {"rope_attention_factor", m.rope_scaling.magnitude},
+          {"rope_original_context", m.rope_scaling.original_positions},
+          {"rope_truncate", of(m.rope_scaling.whole_pairs)},
+          {"rope_scaling (of none, linear, llama3, yarn)", of(m.rope_scaling.kind)},
           {"beta1", of(o.beta1)},
           {"beta2", of(o.beta2)},
           {"eps", of(o.eps)},

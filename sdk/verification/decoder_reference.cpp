@@ -1,5 +1,7 @@
 #include "assay/verification/decoder_reference.hpp"
 
+#include <assay/compute/rotary_reference.hpp>
+
 #include <cmath>
 #include <optional>
 
@@ -146,13 +148,16 @@ class Reference {
 
   // Interleaved pairs; position within the sequence.
   void rotate(Matrix& x, double direction) const {
+    const double magnitude = compute::reference_rotary_magnitude(c_.rope_scaling);
     for (std::size_t r = 0; r < x.rows; ++r)
       for (std::size_t j = 0; j < x.columns; j += 2) {
-        const auto pair = static_cast<double>(j % head_dim_);
+        const auto pair = static_cast<std::int64_t>(j % head_dim_ / 2),
+                   pairs = static_cast<std::int64_t>(head_dim_ / 2);
         const double angle = static_cast<double>(r % context_) *
-                             std::pow(c_.rope_theta, -pair / static_cast<double>(head_dim_)) * direction;
-        const double a = x.row(r)[j];
-        const double b = x.row(r)[j + 1];
+                             compute::reference_rotary_frequency(c_.rope_theta, c_.rope_scaling, pair, pairs) *
+                             direction;
+        const double a = magnitude * x.row(r)[j];
+        const double b = magnitude * x.row(r)[j + 1];
         x.row(r)[j] = a * std::cos(angle) - b * std::sin(angle);
         x.row(r)[j + 1] = a * std::sin(angle) + b * std::cos(angle);
       }

@@ -248,6 +248,73 @@ TEST(Rotary, TableIsCosineAndSine) {
   check("rotary_table", DType::f32, s.read(), sine, 1e-7);
 }
 
+// Frequencies by the published programs' formulas: transformers' _compute_llama3_parameters and
+// _compute_yarn_parameters in Python's numbers.
+struct ScaledRotation {
+  const char* name;
+  double theta;
+  compute::RotaryScaling scaling;
+  std::array<double, 8> frequencies;
+  double magnitude = 1;
+};
+using Scaling = compute::RotaryScalingKind;
+constexpr ScaledRotation scaled_rotations[] = {
+    {"linear",
+     1e4,
+     {.kind = Scaling::linear, .factor = 8},
+     {0.125, 0.0395284707521047, 0.0125, 3.95284707521047e-3, 1.25e-3, 3.95284707521047e-4, 1.25e-4,
+      3.95284707521047e-5}},
+    {"llama3",
+     5e5,
+     {.kind = Scaling::llama3, .factor = 32, .original_positions = 64},
+     {1, 0.0671330375110499, 0.0011751884665895, 0.000227895773038035, 4.41941738241592e-05, 8.57025548988148e-06,
+      1.66196746779531e-06, 3.22293293037889e-07}},
+    {"yarn",
+     1e4,
+     {.kind = Scaling::yarn, .factor = 8, .original_positions = 64, .beta_fast = 4, .beta_slow = 0.25},
+     {1, 0.247052942200655, 0.05625, 0.0108703294568288, 0.00125, 0.000395284707521047, 0.000125, 3.95284707521047e-05},
+     1.20794415416798},
+    {"yarn, between pairs",
+     1e4,
+     {.kind = Scaling::yarn,
+      .factor = 8,
+      .original_positions = 64,
+      .beta_fast = 4,
+      .beta_slow = 0.25,
+      .whole_pairs = false,
+      .magnitude = 0.75},
+     {1, 0.2946133883291, 0.056831345092132, 0.00648195976352374, 0.00125, 0.000395284707521047, 0.000125,
+      3.95284707521047e-05},
+     0.75}};
+
+TEST(Rotary, AScaledTableHasThePublishedFrequencies) {
+  const std::int64_t positions = 300, pairs = 8;
+  for (const ScaledRotation& r : scaled_rotations) {
+    SCOPED_TRACE(r.name);
+    const DeviceTensor c(DType::f32, {positions, pairs}), s(DType::f32, {positions, pairs});
+    run([&] { backend().run(op::RotaryTable{.cos = c, .sin = s, .theta = r.theta, .scaling = r.scaling}); });
+    Values cosine, sine;
+    for (std::int64_t t = 0; t < positions; ++t)
+      for (const double frequency : r.frequencies) {
+        cosine.push_back(r.magnitude * std::cos(static_cast<double>(t) * frequency));
+        sine.push_back(r.magnitude * std::sin(static_cast<double>(t) * frequency));
+      }
+    check("rotary_table", DType::f32, c.read(), cosine, 1e-7);
+    check("rotary_table", DType::f32, s.read(), sine, 1e-7);
+  }
+}
+
+TEST(Rotary, RefusesScalingsThatCannotBe) {
+  const DeviceTensor c(DType::f32, {4, 2}), s(DType::f32, {4, 2});
+  const compute::RotaryScaling wrong[] = {{.kind = Scaling::linear, .factor = 0.5},
+                                          {.kind = Scaling::llama3, .factor = 8},
+                                          {.kind = Scaling::llama3, .original_positions = 8, .low = 4, .high = 4},
+                                          {.kind = Scaling::yarn, .original_positions = 8, .beta_slow = 40}};
+  for (const compute::RotaryScaling& scaling : wrong)
+    EXPECT_EQ(status_of([&] { backend().run(op::RotaryTable{.cos = c, .sin = s, .theta = 100, .scaling = scaling}); }),
+              ASSAY_INVALID_ARGUMENT);
+}
+
 TEST(Rotary, TurnsAdjacentPairsOfAStridedView) {
   for (const DType t : float_types())
     for (const bool inverse : {false, true})

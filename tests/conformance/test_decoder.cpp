@@ -27,10 +27,11 @@ struct Variant {
   // As people train models: grouped queries, biases, tied embeddings (tests/data/decoder_grouped).
   bool grouped = false;
   std::int64_t score_rows = 0, loss_chunks = 1, micro_batches = 1;
-  bool keep_outputs = false;  // and the residual in the products that end a branch
+  bool keep_outputs = false;     // and the residual in the products that end a branch
+  const char* family = nullptr;  // of scripts/decoder_families.py
 
-  const char* reference() const { return grouped ? "decoder_grouped" : "decoder"; }
-  double lr() const { return grouped ? 1e-4 : 1e-2; }  // of the reference's three steps
+  const char* reference() const { return family ? family : grouped ? "decoder_grouped" : "decoder"; }
+  double lr() const { return family ? 1e-3 : grouped ? 1e-4 : 1e-2; }  // of the reference's three steps
 };
 constexpr Variant variants[] = {{"fused_flash", true, true, false},
                                 {"fused_naive", true, false, false},
@@ -56,12 +57,20 @@ constexpr Variant parts_variants[] = {{"loss_in_chunks", true, true, false, fals
                                       {"micro_batches", true, true, false, true, false, 0, 1, 2},
                                       {"chunks_in_micro_batches", false, false, true, false, false, 0, 3, 2}};
 
+constexpr Variant family_variants[] = {
+    {.name = "llama3", .fused = true, .flash = true, .checkpointing = false, .family = "decoder_llama3"},
+    {.name = "yarn_unfused", .fused = false, .flash = false, .checkpointing = true, .family = "decoder_yarn"}};
+
 PrecisionPolicy policy(const char* name) { return workload::precision_policy(name, backend().kind()); }
 
 DecoderConfig config_of(const Variant& v, const PrecisionPolicy& precision) {
   DecoderConfig c;
-  c.vocab_size = 97, c.batch_size = 2, c.context_length = 21;
-  c.d_model = 48, c.d_ff = 112, c.layers = 2, c.heads = 3;
+  if (v.family) {
+    c = test::family_config(v.family);
+  } else {
+    c.vocab_size = 97, c.batch_size = 2, c.context_length = 21;
+    c.d_model = 48, c.d_ff = 112, c.layers = 2, c.heads = 3;
+  }
   c.keep_outputs = c.residual_in_products = v.keep_outputs;
   c.precision = precision;
   c.fused = v.fused, c.flash = v.flash, c.checkpointing = v.checkpointing;
@@ -298,6 +307,8 @@ TEST(PublishedWeights, GiveTheLossAndTheGradientsOfTheModelTheyWereWrittenFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Grouped, DecoderParity, testing::ValuesIn(grouped_variants),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Families, DecoderParity, testing::ValuesIn(family_variants),
                          [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(InParts, DecoderParity, testing::ValuesIn(parts_variants),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -63,6 +63,8 @@ void MutantBackend::execute(const op::EmbeddingBackward& op) {
 void MutantBackend::execute(const op::RotaryTable& op) {
   op::RotaryTable changed = op;
   if (broken("rotary_table.wrong_theta")) changed.theta /= 2;
+  if (op.scaling.kind != compute::RotaryScalingKind::none && broken("rotary_table.scaling_ignored"))
+    changed.scaling = {};
   real().run(changed);
 }
 

@@ -69,6 +69,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"embedding_backward.last_row_missing", "the last row's gradient is not added"},
     {"embedding_backward.repeats_overwrite", "of rows with the same id the last one counts alone"},
     {"rotary_table.wrong_theta", "positions turn by angles of another base"},
+    {"rotary_table.scaling_ignored", "frequencies stay as they are in place of the scaled ones"},
     {"rotary.inverse_ignored", "the backward rotates forward"},
     {"rotary.last_head_left_out", "the last head is not rotated"},
     {"rotary.one_position_late", "position i is rotated as i + 1, forward and backward"},

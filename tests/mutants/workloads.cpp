@@ -82,8 +82,12 @@ std::vector<TriedCase> make_cases() {
   std::string grouped = step;
   grouped.replace(grouped.find("heads = 2"), 9, "heads = 4\nkv_heads = 2");
   grouped.replace(grouped.find("batch_size = 2"), 14, "batch_size = 1\naccumulation_steps = 2\nloss_chunks = 2");
-  add("decoder", "grouped", grouped + "qkv_bias = true\ntied_embeddings = true\nrope_theta = 1e6\nnorm_eps = 1e-6\n");
-  cases.back().only = {"attention_forward", "attention_backward", "bias_backward", "embedding_backward"};
+  add("decoder", "grouped",
+      grouped +
+          "qkv_bias = true\ntied_embeddings = true\nrope_theta = 1e6\nnorm_eps = 1e-6\nrope_scaling = \"llama3\"\n"
+          "rope_factor = 4\nrope_original_context = 8\n");
+  cases.back().only = {"attention_forward", "attention_backward", "bias_backward", "embedding_backward",
+                       "rotary_table"};
 
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();

@@ -1,5 +1,7 @@
 // The decoder's reference: see reference.hpp.
 #pragma once
+#include <assay/models/decoder.hpp>
+#include <stdexcept>
 #include <string>
 
 #include "support/reference.hpp"
@@ -7,6 +9,27 @@
 namespace assay::test {
 
 inline const std::string decoder_data = reference_folder("decoder");
+
+// The families of scripts/decoder_families.py by the folders of their data.
+inline models::DecoderConfig family_config(const std::string& family) {
+  using Kind = compute::RotaryScalingKind;
+  models::DecoderConfig c;
+  c.vocab_size = 53, c.batch_size = 2, c.context_length = 13;
+  c.d_model = 24, c.d_ff = 40, c.layers = 2, c.heads = 4, c.kv_heads = 2, c.head_dim = 6;
+  c.tied_embeddings = true;
+  c.rope_theta = 100;
+  if (family == "decoder_llama3") {
+    c.rope_scaling = {.kind = Kind::llama3, .factor = 4, .original_positions = 32};
+  } else if (family == "decoder_yarn") {
+    c.tied_embeddings = false;
+    c.head_dim = 8, c.rope_theta = 1e4;
+    c.rope_scaling = {.kind = Kind::yarn, .factor = 8, .original_positions = 64, .beta_fast = 4, .beta_slow = 0.25};
+  } else {
+    throw std::invalid_argument("no family of decoders has the data " + family);
+  }
+  return c;
+}
+inline constexpr const char* decoder_families[] = {"decoder_llama3", "decoder_yarn"};
 
 template <class ValuesOf>
 double worst_decoder_error(const std::string& prefix, ValuesOf values_of) {

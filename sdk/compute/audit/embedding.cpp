@@ -1,4 +1,6 @@
 // Embeddings and rotary positions.
+#include <assay/compute/rotary_reference.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -70,15 +72,16 @@ void AuditedBackend::execute(const op::RotaryTable& op) {
   const std::int64_t half = op.cos.dim(-1);
   const auto angle = [&](std::int64_t place) {
     const std::int64_t position = place / half, pair = place % half;
-    return static_cast<double>(position) * std::pow(op.theta, -static_cast<double>(pair) / static_cast<double>(half));
+    return static_cast<double>(position) * reference_rotary_frequency(op.theta, op.scaling, pair, half);
   };
+  const double magnitude = reference_rotary_magnitude(op.scaling);
   const Segments places = audit::some_segments(op.cos, audit::room);
   // The angle itself may be rounded to fp32.
   judge_->each(op.cos, "cos", places, [&](std::size_t, std::int64_t place, std::size_t) {
-    return std::pair(std::cos(angle(place)), 1 + angle(place));
+    return std::pair(magnitude * std::cos(angle(place)), magnitude * (1 + angle(place)));
   });
   judge_->each(op.sin, "sin", places, [&](std::size_t, std::int64_t place, std::size_t) {
-    return std::pair(std::sin(angle(place)), 1 + angle(place));
+    return std::pair(magnitude * std::sin(angle(place)), magnitude * (1 + angle(place)));
   });
 }
 
@@ -96,7 +99,7 @@ void AuditedBackend::execute(const op::Rotary& op) {
     const double turn = op.inverse ? -s[at] : s[at];
     const double expected = column % 2 == 0 ? in[i] * c[at] - in[i + 1] * turn : in[i - 1] * turn + in[i] * c[at];
     const double other = column % 2 == 0 ? in[i + 1] : in[i - 1];
-    return std::pair(expected, std::abs(in[i]) + std::abs(other));
+    return std::pair(expected, std::hypot(c[at], s[at]) * (std::abs(in[i]) + std::abs(other)));
   });
 }
 

@@ -1,6 +1,8 @@
 #include "common/kernel_arguments.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "common/checks.hpp"
 
@@ -44,6 +46,31 @@ SwigluShape swiglu_shape(const op::SwigluBackward& op) {
 RotaryShape rotary_shape(const op::Rotary& op) {
   const Tensor& x = op.x;
   return {x.dim(0), x.dim(1), x.dim(2), op.cos.dim(1), x.step(0), x.step(1), x.step(2)};
+}
+
+RotaryCurve rotary_curve(double theta, const RotaryScaling& s, std::int64_t pairs) {
+  constexpr double turn = 2 * std::numbers::pi;
+  RotaryCurve curve{.theta = theta};
+  if (s.kind == RotaryScalingKind::none) return curve;
+  curve.factor = s.factor;
+  if (s.kind == RotaryScalingKind::linear) {
+    curve.constant = 0;
+  } else if (s.kind == RotaryScalingKind::llama3) {
+    curve.by_frequency = s.original_positions / turn / (s.high - s.low);
+    curve.constant = -s.low / (s.high - s.low);
+  } else {
+    const auto pair_with = [&](double turns) {
+      return static_cast<double>(pairs) * std::log(s.original_positions / turn / turns) / std::log(theta);
+    };
+    double fast = pair_with(s.beta_fast), slow = pair_with(s.beta_slow);
+    if (s.whole_pairs) fast = std::floor(fast), slow = std::ceil(slow);
+    fast = std::max(fast, 0.0), slow = std::min(slow, static_cast<double>(2 * pairs - 1));
+    if (fast == slow) slow += 0.001;
+    curve.by_pair = -1 / (slow - fast);
+    curve.constant = slow / (slow - fast);
+    curve.magnitude = s.magnitude > 0 ? s.magnitude : 1 + 0.1 * std::log(s.factor);
+  }
+  return curve;
 }
 
 DropoutRule dropout_rule(float probability) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "common/kernel_shapes.hpp"
+#include "common/rotary_frequency.hpp"
 
 namespace assay::compute {
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -354,7 +355,24 @@ void check(const op::EmbeddingBackward& op) {
   require_embedding(op.name, op.ids, op.dtable, op.dout, "dout [rows, C] for ids [rows] and dtable [V, C]");
 }
 
-void check(const op::RotaryTable& op) { require_rotary_table(op.name, op.cos, op.sin); }
+void check(const op::RotaryTable& op) {
+  require_rotary_table(op.name, op.cos, op.sin);
+  const RotaryScaling& s = op.scaling;
+  const auto require = [&](bool is_met, const char* expected) {
+    if (!is_met) invalid(op.name, std::string("expected ") + expected);
+  };
+  require(op.theta >= 1 && std::isfinite(op.theta), "a theta of at least 1");
+  if (s.kind == RotaryScalingKind::none) return;
+  require(s.factor >= 1 && std::isfinite(s.factor), "a factor of the scaling of at least 1");
+  if (s.kind == RotaryScalingKind::linear) return;
+  require(s.original_positions > 0 && std::isfinite(s.original_positions), "original_positions above 0");
+  if (s.kind == RotaryScalingKind::llama3)
+    return require(s.low > 0 && s.high > s.low && std::isfinite(s.high), "turns of 0 < low < high");
+  require(op.theta > 1, "a theta above 1 of yarn");
+  require(s.beta_slow > 0 && s.beta_fast > s.beta_slow && std::isfinite(s.beta_fast),
+          "turns of 0 < beta_slow < beta_fast");
+  require(s.magnitude >= 0 && std::isfinite(s.magnitude), "a magnitude of at least 0, which is the formula's");
+}
 
 void check(const op::Rotary& op) {
   require_float(op.name, op.x);

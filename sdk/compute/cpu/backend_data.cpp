@@ -151,12 +151,13 @@ void CpuBackend::execute(const op::RotaryTable& op) {
   auto* const c = data_of<float>(op.cos);
   auto* const s = data_of<float>(op.sin);
   const std::int64_t positions = op.cos.dim(0), pairs = op.cos.dim(1);
+  const compute::RotaryCurve curve = compute::rotary_curve(op.theta, op.scaling, pairs);
   for (std::int64_t i = 0; i < pairs; ++i) {
-    const double frequency = std::pow(op.theta, -static_cast<double>(i) / static_cast<double>(pairs));
+    const double frequency = compute::rotary_frequency(curve, i, pairs);
     for (std::int64_t t = 0; t < positions; ++t) {
       const double angle = static_cast<double>(t) * frequency;
-      c[t * pairs + i] = static_cast<float>(std::cos(angle));
-      s[t * pairs + i] = static_cast<float>(std::sin(angle));
+      c[t * pairs + i] = static_cast<float>(curve.magnitude * std::cos(angle));
+      s[t * pairs + i] = static_cast<float>(curve.magnitude * std::sin(angle));
     }
   }
 }

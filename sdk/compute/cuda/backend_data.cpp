@@ -100,7 +100,8 @@ void CudaBackend::execute(const op::EmbeddingBackward& op) {
 
 void CudaBackend::execute(const op::RotaryTable& op) {
   if (preparing()) return;
-  launch_rotary_table(stream(), data_of<float>(op.cos), data_of<float>(op.sin), op.cos.dim(0), op.cos.dim(1), op.theta);
+  launch_rotary_table(stream(), data_of<float>(op.cos), data_of<float>(op.sin), op.cos.dim(0), op.cos.dim(1),
+                      compute::rotary_curve(op.theta, op.scaling, op.cos.dim(1)));
 }
 
 void CudaBackend::execute(const op::Rotary& op) {

@@ -2,6 +2,7 @@
 #include <assay/train/safetensors.hpp>
 
 #include <sys/stat.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "e2e/support/sandbox.hpp"
@@ -110,6 +111,38 @@ TEST_F(Decoder, ASizeOfAPublicModelSetsAllThatIsItsOwn) {
   EXPECT_EQ(params["rope_theta"], 1e6);
   EXPECT_EQ(params["norm_eps"], 1e-6);
   EXPECT_EQ(params["vocab_size"], 500) << "what the experiment says comes first";
+}
+
+// The figures of Llama 3.2 1B, of which the experiment takes a part.
+TEST_F(Decoder, APublishedConfigurationStandsInThePlaceOfASize) {
+  const auto write = [&](const char* more) {
+    std::ofstream(folder() / "config.json")
+        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 128, "head_dim": 64,
+               "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16,
+               "vocab_size": 128256, "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "tie_word_embeddings": true,
+               "hidden_act": "silu", "torch_dtype": "bfloat16", "rope_scaling": {"rope_type": "llama3", "factor": 32.0,
+               "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192})"
+        << more << "}";
+  };
+  const std::string params =
+      "config_file = \"config.json\"\nd_ff = 64\nheads = 2\nkv_heads = 1\nlayers = 1\nvocab_size = 97\n"
+      "tied_embeddings = false\nbatch_size = 2\ncontext_length = 16\n";
+  write("");
+  const auto records = run_cases(params);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["verify"];
+  const json& found = records[0]["params"];
+  EXPECT_EQ(found["size"], "config_file");
+  EXPECT_EQ(found["d_model"], 128);
+  EXPECT_EQ(found["head_dim"], 64);
+  EXPECT_EQ(found["rope_scaling"], "llama3");
+  EXPECT_EQ(found["rope_original_context"], 8192);
+  EXPECT_EQ(found["tied_embeddings"], false) << "what the experiment says comes first";
+  EXPECT_TRUE(records[0]["files"].contains("input.config_file")) << records[0]["files"];
+  write(R"(, "mlp_bias": true)");
+  const RunResult refused = run_experiment({.plugin = "decoder", .params = params});
+  EXPECT_NE(refused.exit.code, 0);
+  EXPECT_PRED2(contains, refused.output, "\"mlp_bias\" is true; expected false");
 }
 
 TEST_F(Decoder, HeadsOfAWidthOfTheirOwnAreVerified) {

@@ -33,11 +33,10 @@ TEST(Decoder, ParameterCountsOfAllSizes) {
 
 // As their publishers count them.
 TEST(Decoder, ParameterCountsOfPublicModels) {
-  const std::map<std::string_view, std::int64_t> known{{"qwen2.5-0.5b", 494'032'768},
-                                                       {"qwen2.5-1.5b", 1'543'714'304},
-                                                       {"qwen2.5-3b", 3'085'938'688},
-                                                       {"qwen2.5-7b", 7'615'616'512},
-                                                       {"llama3-8b", 8'030'261'248}};
+  const std::map<std::string_view, std::int64_t> known{{"qwen2.5-0.5b", 494'032'768},  {"qwen2.5-1.5b", 1'543'714'304},
+                                                       {"qwen2.5-3b", 3'085'938'688},  {"qwen2.5-7b", 7'615'616'512},
+                                                       {"llama3-8b", 8'030'261'248},   {"llama3.1-8b", 8'030'261'248},
+                                                       {"llama3.2-1b", 1'235'814'400}, {"llama3.2-3b", 3'212'749'824}};
   for (const models::PublicModel& m : models::public_models) {
     models::DecoderConfig c = config(m.size.d_model, m.size.d_ff, m.size.layers, m.size.heads);
     c.kv_heads = m.kv_heads, c.vocab_size = m.vocab_size;

@@ -62,5 +62,12 @@ TEST(DecoderReference, EqualsPyTorchOfGroupedQueriesBiasesAndTiedEmbeddings) {
   expect_equal_to_pytorch("decoder_grouped", config);
 }
 
+TEST(DecoderReference, EqualsPyTorchOfPublishedFamilies) {
+  for (const char* const family : assay::test::decoder_families) {
+    SCOPED_TRACE(family);
+    expect_equal_to_pytorch(family, assay::test::family_config(family));
+  }
+}
+
 }  // namespace
 }  // namespace assay::train

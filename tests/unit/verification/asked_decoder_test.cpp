@@ -78,6 +78,11 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
   const std::pair<const char*, void (*)(Config&)> changes[] = {
       {"rope_theta 500, the experiment asks for 10000", [](Config& c) { c.model.rope_theta = 500; }},
       {"norm_eps 1e-06, the experiment asks for 1e-05", [](Config& c) { c.model.norm_eps = 1e-6; }},
+      {"rope_factor 8, the experiment asks for 1", [](Config& c) { c.model.rope_scaling.factor = 8; }},
+      {"rope_original_context 4096, the experiment asks for 0",
+       [](Config& c) { c.model.rope_scaling.original_positions = 4096; }},
+      {"rope_scaling (of none, linear, llama3, yarn) 3, the experiment asks for 0",
+       [](Config& c) { c.model.rope_scaling.kind = compute::RotaryScalingKind::yarn; }},
       {"d_ff 64, the experiment asks for 128", [](Config& c) { c.model.d_ff = 64; }},
       {"layers 1, the experiment asks for 2", [](Config& c) { c.model.layers = 1; }},
       {"kv_heads 0, the experiment asks for 2", [](Config& c) { c.model.kv_heads = 0; }},
@@ -105,8 +110,13 @@ TEST(AskedDecoder, PublishedModelsHaveTheirPublishedSizes) {
                                            {{"qwen2.5-3b", 2048, 11008, 36, 16}, 2, 151936, true, true, 1e6, 1e-6},
                                            {{"qwen2.5-7b", 3584, 18944, 28, 28}, 4, 152064, true, false, 1e6, 1e-6},
                                            {{"llama3-8b", 4096, 14336, 32, 32}, 8, 128256, false, false, 5e5, 1e-5}};
+  // Of Llama 3.1 and 3.2: rope_type llama3, factor, original_max_position_embeddings, low and high frequency factor.
+  const std::map<std::string, std::array<double, 4>> scalings{
+      {"llama3.1-8b", {8, 8192, 1, 4}}, {"llama3.2-1b", {32, 8192, 1, 4}}, {"llama3.2-3b", {32, 8192, 1, 4}}};
   std::map<std::string, double> presets;  // by model and parameter
+  std::map<std::string, std::string> scaled;
   for (const Preset& p : models::model_presets) {
+    if (p.type == ASSAY_TYPE_STRING) scaled[p.row.choice] = p.row.string_value;
     const double number = p.type == ASSAY_TYPE_FLOAT ? p.row.float_value : static_cast<double>(p.row.int_value);
     presets[std::string(p.row.choice) + " " + p.row.param] = number;
   }
@@ -122,6 +132,14 @@ TEST(AskedDecoder, PublishedModelsHaveTheirPublishedSizes) {
     EXPECT_EQ(preset("tied_embeddings"), m.tied_embeddings ? 1 : 0) << m.size.name;
     EXPECT_EQ(preset("rope_theta"), m.rope_theta) << m.size.name;
     EXPECT_EQ(preset("norm_eps"), m.norm_eps) << m.size.name;
+    EXPECT_FALSE(scaled.contains(m.size.name)) << m.size.name;
+  }
+  for (const auto& [name, s] : scalings) {
+    EXPECT_EQ(scaled.at(name), "llama3");
+    EXPECT_EQ(presets.at(name + " rope_theta"), 5e5) << name;
+    const char* const params[] = {"rope_factor", "rope_original_context", "rope_low_freq_factor",
+                                  "rope_high_freq_factor"};
+    for (std::size_t i = 0; i < s.size(); ++i) EXPECT_EQ(presets.at(name + " " + params[i]), s[i]) << name;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "common/kernel_shapes.hpp"
+#include "common/rotary_frequency.hpp"
 
 namespace assay::cuda {
 
@@ -23,9 +24,9 @@ void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, c
                                const void* dout, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
                                std::int64_t table_rows, bool accumulate, std::uint32_t* marks);
 
-// cos, sin [positions, pairs] of position * theta^(-i / pairs), computed in double.
+// cos, sin [positions, pairs] of position * frequency, computed in double.
 void launch_rotary_table(cudaStream_t stream, float* cos, float* sin, std::int64_t positions, std::int64_t pairs,
-                         double theta);
+                         const compute::RotaryCurve& curve);
 void launch_rotary(cudaStream_t stream, compute::DType type, void* x, const float* cos, const float* sin,
                    const RotaryShape& shape, bool inverse);
 

@@ -9,16 +9,16 @@ namespace {
 
 constexpr int threads = 256;
 
-__global__ void __launch_bounds__(threads) table_kernel(float* __restrict__ cos_out, float* __restrict__ sin_out,
-                                                        std::int64_t count, std::int64_t pairs, double theta) {
+__global__ void __launch_bounds__(threads)
+    table_kernel(float* __restrict__ cos_out, float* __restrict__ sin_out, std::int64_t count, std::int64_t pairs,
+                 compute::RotaryCurve curve) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i >= count) return;
   const std::int64_t position = i / pairs, pair = i % pairs;
-  const double frequency = pow(theta, -static_cast<double>(pair) / static_cast<double>(pairs));
   double sine, cosine;
-  sincos(static_cast<double>(position) * frequency, &sine, &cosine);
-  cos_out[i] = static_cast<float>(cosine);
-  sin_out[i] = static_cast<float>(sine);
+  sincos(static_cast<double>(position) * compute::rotary_frequency(curve, pair, pairs), &sine, &cosine);
+  cos_out[i] = static_cast<float>(curve.magnitude * cosine);
+  sin_out[i] = static_cast<float>(curve.magnitude * sine);
 }
 
 constexpr int heads_each = 4;  // per thread: cosines and sines are loaded once for them
@@ -106,10 +106,10 @@ void turn(cudaStream_t stream, T* x, const float* cos, const float* sin, const R
 }  // namespace
 
 void launch_rotary_table(cudaStream_t stream, float* cos, float* sin, std::int64_t positions, std::int64_t pairs,
-                         double theta) {
+                         const compute::RotaryCurve& curve) {
   const std::int64_t count = positions * pairs;
   if (count <= 0) return;
-  table_kernel<<<grid_size(count, threads), threads, 0, stream>>>(cos, sin, count, pairs, theta);
+  table_kernel<<<grid_size(count, threads), threads, 0, stream>>>(cos, sin, count, pairs, curve);
   check_launch("rotary_table");
 }
 

@@ -48,7 +48,8 @@ struct DecoderConfig {
   bool qkv_bias = false;         // the products of q, k and v add a bias
   bool tied_embeddings = false;  // the output head's weights are the embedding's
   double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
-  double norm_eps = 1e-5;        // of every RMSNorm
+  compute::RotaryScaling rope_scaling;
+  double norm_eps = 1e-5;  // of every RMSNorm
   ExpertsConfig experts;
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.

@@ -3,9 +3,11 @@
 #pragma once
 #include <assay/plugin.hpp>
 
+#include <algorithm>
 #include <assay/models/attention_params.hpp>
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/train/optimizer_params.hpp>
+#include <string_view>
 
 namespace assay::models {
 
@@ -19,6 +21,13 @@ inline constexpr std::array<DecoderSize, 6> decoder_sizes{{{"tiny", 128, 512, 2,
                                                            {"large", 1280, 5120, 36, 20},
                                                            {"xl", 1600, 6400, 48, 25},
                                                            {"2.7B", 2560, 10240, 32, 32}}};
+// As rope_scaling_params has it; a model without a scaling has no rows of it.
+struct PublicRopeScaling {
+  const char* kind = "none";
+  double factor = 1;
+  std::int64_t original_context = 0;
+  double low = 1, high = 4;
+};
 // Models that people train, as their published configurations have them: grouped-query attention, a large vocabulary,
 // and what else sets them apart from the sizes above.
 struct PublicModel {
@@ -26,6 +35,8 @@ struct PublicModel {
   std::int64_t kv_heads, vocab_size;
   bool qkv_bias = false, tied_embeddings = false;
   double rope_theta = 1e4, norm_eps = 1e-5;
+  PublicRopeScaling rope_scaling = {};
+  constexpr bool scales_rotation() const { return std::string_view(rope_scaling.kind) != "none"; }
 };
 inline constexpr std::size_t public_model_settings = 10;  // that a row says, those of its size among them
 inline constexpr auto public_models = std::to_array<PublicModel>({
@@ -57,41 +68,103 @@ inline constexpr auto public_models = std::to_array<PublicModel>({
      .rope_theta = 1e6,
      .norm_eps = 1e-6},
     {.size = {"llama3-8b", 4096, 14336, 32, 32}, .kv_heads = 8, .vocab_size = 128'256, .rope_theta = 5e5},
+    {.size = {"llama3.1-8b", 4096, 14336, 32, 32},
+     .kv_heads = 8,
+     .vocab_size = 128'256,
+     .rope_theta = 5e5,
+     .rope_scaling = {"llama3", 8, 8192}},
+    {.size = {"llama3.2-1b", 2048, 8192, 16, 32},
+     .kv_heads = 8,
+     .vocab_size = 128'256,
+     .tied_embeddings = true,
+     .rope_theta = 5e5,
+     .rope_scaling = {"llama3", 32, 8192}},
+    {.size = {"llama3.2-3b", 3072, 8192, 28, 24},
+     .kv_heads = 8,
+     .vocab_size = 128'256,
+     .tied_embeddings = true,
+     .rope_theta = 5e5,
+     .rope_scaling = {"llama3", 32, 8192}},
 });
+// The size of a model whose dimensions are those of its config_file.
+inline constexpr const char* of_config_file = "config_file";
 inline constexpr auto size_names = std::apply(
     [](const auto&... size) {
-      return std::apply([&](const auto&... model) { return names(size.name..., model.size.name...); }, public_models);
+      return std::apply([&](const auto&... model) { return names(size.name..., model.size.name..., of_config_file); },
+                        public_models);
     },
     decoder_sizes);
+// Frequencies of the rotation for more positions than a model was first trained with (rotary_scaling.hpp).
+inline constexpr auto rope_scalings =
+    choices<compute::RotaryScalingKind>({{"none", compute::RotaryScalingKind::none},
+                                         {"linear", compute::RotaryScalingKind::linear},
+                                         {"llama3", compute::RotaryScalingKind::llama3},
+                                         {"yarn", compute::RotaryScalingKind::yarn}});
+inline constexpr auto rope_scaling_params = table(
+    Param::choice("rope_scaling", compute::RotaryScalingKind::none, rope_scalings)
+        .help("how the rotation's frequencies change for more positions than the model was first trained with"),
+    Param::real("rope_factor", 1).at_least(1).at_most(1e6).help("rope_scaling: what slow frequencies are divided by"),
+    Param::integer("rope_original_context", 0)
+        .at_least(0)
+        .at_most(1 << 30)
+        .unit("tokens")
+        .help("rope_scaling = llama3, yarn: positions that the model was first trained with, which it needs"),
+    Param::real("rope_low_freq_factor", 1)
+        .at_least(0)
+        .at_most(1e6)
+        .help("llama3: pairs of fewer turns in the original context are divided by the whole factor"),
+    Param::real("rope_high_freq_factor", 4)
+        .at_least(0)
+        .at_most(1e6)
+        .help("llama3: pairs of more turns in the original context stay as they are"),
+    Param::real("rope_beta_fast", 32)
+        .at_least(0)
+        .at_most(1e6)
+        .help("yarn: pairs of more turns in the original context stay as they are"),
+    Param::real("rope_beta_slow", 1)
+        .at_least(0)
+        .at_most(1e6)
+        .help("yarn: pairs of fewer turns in the original context are divided by the whole factor"),
+    Param::boolean("rope_truncate", true)
+        .help("yarn: the range between both begins and ends with whole pairs, the next ones outwards"),
+    Param::real("rope_attention_factor", 0)
+        .at_least(0)
+        .at_most(1e3)
+        .help("yarn: what cosines and sines are multiplied by; 0: 1 + 0.1 ln(rope_factor)"));
 // Of what `size` says; a workload with other presets has a choice of its own in its place.
-inline constexpr auto presets_dimensions = table(
-    Param::integer("d_model", 0)
-        .at_least(0)
-        .at_most(1 << 20)
-        .help("width of the residual stream; absent: as the preset says"),
-    Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help(
-        "width of the feed-forward; absent: as the preset says"),
-    Param::integer("layers", 0).at_least(0).at_most(4096).help("number of blocks; absent: as the preset says"),
-    Param::integer("heads", 0)
-        .at_least(0)
-        .at_most(4096)
-        .help("attention heads, a divisor of d_model unless head_dim is given; absent: as the preset says"),
-    Param::integer("kv_heads", 0)
-        .at_least(0)
-        .at_most(4096)
-        .help("heads of keys and values, a divisor of heads; 0: as many as heads, where the preset says nothing else"),
-    Param::integer("head_dim", 0)
-        .at_least(0)
-        .at_most(1 << 16)
-        .help("columns of a head, even; 0: d_model / heads, where the preset says nothing else"),
-    Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
-    Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
-    Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
-    Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
-    Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary"));
+inline constexpr auto presets_dimensions = join(
+    table(Param::integer("d_model", 0)
+              .at_least(0)
+              .at_most(1 << 20)
+              .help("width of the residual stream; absent: as the preset says"),
+          Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help(
+              "width of the feed-forward; absent: as the preset says"),
+          Param::integer("layers", 0).at_least(0).at_most(4096).help("number of blocks; absent: as the preset says"),
+          Param::integer("heads", 0)
+              .at_least(0)
+              .at_most(4096)
+              .help("attention heads, a divisor of d_model unless head_dim is given; absent: as the preset says"),
+          Param::integer("kv_heads", 0)
+              .at_least(0)
+              .at_most(4096)
+              .help("heads of keys and values, a divisor of heads; 0: as many as heads, where the preset says nothing "
+                    "else"),
+          Param::integer("head_dim", 0)
+              .at_least(0)
+              .at_most(1 << 16)
+              .help("columns of a head, even; 0: d_model / heads, where the preset says nothing else"),
+          Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
+          Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
+          Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
+          Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
+          Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
+    rope_scaling_params);
 inline constexpr auto dimension_params = join(
     table(Param::choice("size", "small", size_names)
-              .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one")),
+              .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
+          Param::input_path(of_config_file)
+              .help("in place of size: config.json of a published Llama, Qwen2 or Qwen3 model; what it says can be "
+                    "overridden one by one")),
     presets_dimensions);
 constexpr auto batch_params(const char* help) {
   return table(Param::integer("batch_size", 4).at_least(1).at_most(1 << 20).unit("sequences").help(help));
@@ -111,7 +184,9 @@ inline constexpr auto shared_model_params =
 
 // What each size stands for, to go with model_params and shared_model_params.
 inline constexpr auto model_presets = [] {
-  std::array<Preset, 4 * decoder_sizes.size() + public_model_settings * public_models.size()> presets{};
+  constexpr std::size_t scaled =
+      std::count_if(public_models.begin(), public_models.end(), [](const auto& m) { return m.scales_rotation(); });
+  std::array<Preset, 4 * decoder_sizes.size() + public_model_settings * public_models.size() + 5 * scaled> presets{};
   std::size_t i = 0;
   const auto add_dimensions = [&](const DecoderSize& size) {
     presets[i++] = Preset::integer("size", size.name, "d_model", size.d_model);
@@ -128,6 +203,13 @@ inline constexpr auto model_presets = [] {
     presets[i++] = Preset::boolean("size", model.size.name, "tied_embeddings", model.tied_embeddings);
     presets[i++] = Preset::real("size", model.size.name, "rope_theta", model.rope_theta);
     presets[i++] = Preset::real("size", model.size.name, "norm_eps", model.norm_eps);
+    if (!model.scales_rotation()) continue;
+    const PublicRopeScaling& scaling = model.rope_scaling;
+    presets[i++] = Preset::text("size", model.size.name, "rope_scaling", scaling.kind);
+    presets[i++] = Preset::real("size", model.size.name, "rope_factor", scaling.factor);
+    presets[i++] = Preset::integer("size", model.size.name, "rope_original_context", scaling.original_context);
+    presets[i++] = Preset::real("size", model.size.name, "rope_low_freq_factor", scaling.low);
+    presets[i++] = Preset::real("size", model.size.name, "rope_high_freq_factor", scaling.high);
   }
   return presets;
 }();
@@ -146,6 +228,9 @@ inline constexpr auto checkpointing_params = table(
     Param::choice("residual_add", ResidualAdd::norm, residual_adds)
         .help("what adds the residual stream to a branch, fused and not of fp8: the norm behind it, or the product "
               "that ends it"));
+
+// Reads rope_scaling_params; INVALID_ARGUMENT that names the parameter where a kind lacks one, or cannot be meant.
+compute::RotaryScaling rope_scaling(const Case& c);
 
 // Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the
 // result has a backward and is fused. It is not yet validated. Throws assay::Error.

@@ -1,6 +1,7 @@
 // Embedding and position.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
+#include <assay/compute/rotary_scaling.hpp>
 
 namespace assay::compute::op {
 
@@ -20,13 +21,15 @@ struct EmbeddingBackward {
   ASSAY_OPERATION("embedding_backward", ids, dout, dtable)
 };
 
-// The cosine and sine of position * theta^(-2i/D).
+// The cosine and sine of position * theta^(-2i/D), or of the frequency that `scaling` makes of it (rotary_scaling.hpp).
 struct RotaryTable {
   Out cos, sin;  // fp32 [T, D/2]
   double theta;
+  RotaryScaling scaling = {};
   ASSAY_OPERATION("rotary_table", cos, sin)
 };
-// Rotates interleaved pairs (x0,x1), (x2,x3), ...; `inverse` rotates back, which is also the backward.
+// Rotates interleaved pairs (x0,x1), (x2,x3), ...; `inverse` rotates back, which is also the backward: of a table with
+// a magnitude, too, by which both multiply.
 struct Rotary {
   InOut x;      // T [B, T, H, D]; honours strides
   In cos, sin;  // fp32 [at least T, D/2]

@@ -1,0 +1,370 @@
+#include "experiment/model_configuration.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "common/foreign_json.hpp"
+#include "common/suggest.hpp"
+
+namespace assay::host::experiment {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What a family of models always has, and no field says.
+struct Family {
+  const char *model_type, *architecture;
+  bool qkv_bias = false;            // in every model
+  bool qk_norm = false;             // norms on queries and keys
+  bool says_attention_bias = true;  // a field that may be true, of biases that include the output's
+  bool says_mlp_bias = false;
+  bool requires_head_dim = false;  // left out it is no quotient
+};
+constexpr Family known_families[] = {
+    {.model_type = "llama", .architecture = "LlamaForCausalLM", .says_mlp_bias = true},
+    {.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .qkv_bias = true, .says_attention_bias = false},
+    {.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .qk_norm = true, .requires_head_dim = true}};
+
+// Of a file for training from here: tokens that a tokenizer needs, how text is generated, formats, who wrote it. The
+// weights that training starts from are drawn as the workload's page says; max_position_embeddings is a bound that
+// changes no number, pretraining_tp how products are cut.
+constexpr const char* without_meaning[] = {
+    "_name_or_path",  "bos_token_id",      "cache_implementation",    "dtype",
+    "eos_token_id",   "initializer_range", "max_position_embeddings", "pad_token_id",
+    "pretraining_tp", "torch_dtype",       "transformers_version",    "unsloth_fixed",
+    "use_cache"};
+
+constexpr const char* decided[] = {"size",
+                                   "d_model",
+                                   "d_ff",
+                                   "layers",
+                                   "heads",
+                                   "kv_heads",
+                                   "head_dim",
+                                   "vocab_size",
+                                   "qkv_bias",
+                                   "qk_norm",
+                                   "tied_embeddings",
+                                   "rope_theta",
+                                   "norm_eps",
+                                   "rope_scaling",
+                                   "rope_factor",
+                                   "rope_original_context",
+                                   "rope_low_freq_factor",
+                                   "rope_high_freq_factor",
+                                   "rope_beta_fast",
+                                   "rope_beta_slow",
+                                   "rope_truncate",
+                                   "rope_attention_factor"};
+
+// The first name that an object has twice: of two values one would be a guess.
+struct Parsed {
+  Json json;
+  std::string twice;
+};
+Parsed parsed(const std::string& text) {
+  if (is_nested_deeper(text)) return {Json(Json::value_t::discarded), ""};
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  const auto see = [&](int, Json::parse_event_t event, Json& found) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end && !open.empty()) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.empty() && !open.back().insert(found.get<std::string>()).second &&
+        twice.empty())
+      twice = found.get<std::string>();
+    return true;
+  };
+  Json json = Json::parse(text, see, /*allow_exceptions=*/false);
+  return {std::move(json), std::move(twice)};
+}
+
+// The fields of one object. What is asked for is known; the rest is named at the end.
+class Fields {
+ public:
+  Fields(const Json& object, std::string prefix, std::vector<std::string>& problems)
+      : object_(object), prefix_(std::move(prefix)), problems_(problems) {}
+
+  // Null is what a file says where it has no value.
+  bool has(const char* name) {
+    known_.insert(name);
+    const auto found = object_.find(name);
+    return found != object_.end() && !found->is_null();
+  }
+  const Json* at(const char* name) { return has(name) ? &*object_.find(name) : nullptr; }
+
+  void problem(const char* name, const std::string& expected) {
+    problems_.push_back(fmt::format("\"{}{}\" is {}; expected {}", prefix_, name, shown(name), expected));
+  }
+  void missing(const char* name, const std::string& why = "") {
+    problems_.push_back(fmt::format("\"{}{}\" is missing{}", prefix_, name, why));
+  }
+
+  std::optional<std::int64_t> count(const char* name, bool required = true) {
+    const Json* const found = at(name);
+    if (!found) {
+      if (required) missing(name);
+      return std::nullopt;
+    }
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    if (found->is_number_integer() && found->get<double>() >= 1 && found->get<double>() <= static_cast<double>(most))
+      return found->get<std::int64_t>();
+    problem(name, "a whole number of at least 1");
+    return std::nullopt;
+  }
+  std::optional<double> number(const char* name, bool required = true) {
+    const Json* const found = at(name);
+    if (!found) {
+      if (required) missing(name);
+      return std::nullopt;
+    }
+    if (found->is_number() && std::isfinite(found->get<double>())) return found->get<double>();
+    problem(name, "a number");
+    return std::nullopt;
+  }
+  std::optional<bool> boolean(const char* name, bool required = true) {
+    const Json* const found = at(name);
+    if (!found) {
+      if (required) missing(name);
+      return std::nullopt;
+    }
+    if (found->is_boolean()) return found->get<bool>();
+    problem(name, "true or false");
+    return std::nullopt;
+  }
+  std::optional<std::string> text(const char* name, bool required = true) {
+    const Json* const found = at(name);
+    if (!found) {
+      if (required) missing(name);
+      return std::nullopt;
+    }
+    if (found->is_string()) return found->get<std::string>();
+    problem(name, "a text");
+    return std::nullopt;
+  }
+  // A field that is left out, or has the one value that is served.
+  template <class T>
+  void only(const char* name, const T& served, const char* why) {
+    const Json* const found = at(name);
+    if (found && *found != Json(served)) problem(name, fmt::format("{}: {}", Json(served).dump(), why));
+  }
+
+  void name_unknown(const std::vector<std::string>& also_known) const {
+    for (const auto& [name, value] : object_.items()) {
+      if (known_.contains(name)) continue;
+      problems_.push_back(fmt::format("unknown field \"{}{}\"{}", prefix_, name, did_you_mean(name, also_known)));
+    }
+  }
+  const std::set<std::string>& known() const { return known_; }
+  void know(const char* name) { known_.insert(name); }
+
+ private:
+  std::string shown(const char* name) const {
+    std::string text = object_.at(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+    return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+  }
+
+  const Json& object_;
+  std::string prefix_;
+  std::vector<std::string>& problems_;
+  std::set<std::string> known_;
+};
+
+class ConfigurationReader {
+ public:
+  ConfigurationReader(const Json& json, ModelConfiguration& out) : fields_(json, "", out.problems), out_(out) {}
+
+  void read() {
+    const Family* const family = find_family();
+    if (!family) return;  // what is known is the family's
+    for (const char* name : without_meaning) fields_.know(name);
+    read_dimensions(*family);
+    read_attention(*family);
+    read_feed_forward(*family);
+    put("tied_embeddings", fields_.boolean("tie_word_embeddings"));
+    put("norm_eps", fields_.number("rms_norm_eps"));
+    read_rotation();
+    fields_.name_unknown({fields_.known().begin(), fields_.known().end()});
+  }
+
+ private:
+  template <class T>
+  void put(const char* param, const std::optional<T>& value) {
+    if (value) out_.values[param] = Value(*value);
+  }
+  void put(const char* param, Value value) { out_.values[param] = std::move(value); }
+
+  const Family* find_family() {
+    std::vector<std::string> types;
+    for (const Family& f : known_families) types.emplace_back(f.model_type);
+    const auto type = fields_.text("model_type");
+    const auto found = std::find_if(std::begin(known_families), std::end(known_families),
+                                    [&](const Family& f) { return type && *type == f.model_type; });
+    if (found == std::end(known_families)) {
+      if (type) fields_.problem("model_type", fmt::format("a family that is known here: {}", fmt::join(types, ", ")));
+      return nullptr;
+    }
+    const Json expected = Json::array({found->architecture});
+    if (!fields_.has("architectures"))
+      fields_.missing("architectures");
+    else if (*fields_.at("architectures") != expected)
+      fields_.problem("architectures", expected.dump() + ", a language model of this family");
+    return found;
+  }
+
+  void read_dimensions(const Family& family) {
+    const auto width = fields_.count("hidden_size"), layers = fields_.count("num_hidden_layers"),
+               heads = fields_.count("num_attention_heads"), key_heads = fields_.count("num_key_value_heads", false),
+               columns = fields_.count("head_dim", family.requires_head_dim);
+    put("d_model", width), put("layers", layers), put("heads", heads);
+    put("d_ff", fields_.count("intermediate_size"));
+    put("vocab_size", fields_.count("vocab_size"));
+    // Left out these are what transformers makes of the others: as many heads of keys, and a quotient.
+    put("kv_heads", Value(key_heads.value_or(0)));
+    put("head_dim", Value(columns.value_or(0)));
+    if (heads && key_heads && *heads % *key_heads != 0)
+      fields_.problem("num_key_value_heads", fmt::format("a divisor of \"num_attention_heads\", {}", *heads));
+    if (width && heads && !columns && *width % *heads != 0)
+      fields_.problem("hidden_size", fmt::format("a multiple of \"num_attention_heads\", {}, or \"head_dim\"", *heads));
+    if (columns && *columns % 2 != 0) fields_.problem("head_dim", "an even number, whose pairs are rotated");
+    if (const Json* const kinds = fields_.at("layer_types")) {
+      const bool all_full = kinds->is_array() && std::all_of(kinds->begin(), kinds->end(),
+                                                             [](const Json& kind) { return kind == "full_attention"; });
+      if (!all_full || (layers && static_cast<std::int64_t>(kinds->size()) != *layers))
+        fields_.problem("layer_types",
+                        "\"full_attention\" once for each of \"num_hidden_layers\": sliding windows "
+                        "are not read from files");
+    }
+  }
+
+  void read_attention(const Family& family) {
+    put("qkv_bias", Value(family.qkv_bias));
+    put("qk_norm", Value(family.qk_norm));
+    if (family.says_attention_bias)
+      fields_.only("attention_bias", false, "the output projection would have a bias, too, which none has here");
+    if (const auto rate = fields_.number("attention_dropout", false); rate && *rate != 0)
+      fields_.problem("attention_dropout", "0: no weight of attention is dropped here");
+    // Of a window that is switched off nothing counts.
+    fields_.know("max_window_layers");
+    if (const auto used = fields_.boolean("use_sliding_window", false); used && !*used) {
+      fields_.know("sliding_window");
+    } else {
+      fields_.only("use_sliding_window", false, "sliding windows are not read from files");
+      if (fields_.has("sliding_window"))
+        fields_.problem("sliding_window",
+                        "null, or \"use_sliding_window\": false: sliding windows are not read from "
+                        "files");
+    }
+  }
+
+  void read_feed_forward(const Family& family) {
+    if (const auto kind = fields_.text("hidden_act"); kind && *kind != "silu")
+      fields_.problem("hidden_act", "\"silu\", of the gated unit that this family has here");
+    if (family.says_mlp_bias) fields_.only("mlp_bias", false, "the feed-forward's products have no bias here");
+  }
+
+  // Since transformers 5 the base stands in an object with the scaling.
+  void read_rotation() {
+    fields_.only("partial_rotary_factor", 1.0, "all columns of a head are rotated");
+    fields_.only("use_mrope", false, "a position is one number here");
+    put("rope_scaling", Value(std::string("none")));
+    const bool in_one = fields_.has("rope_parameters");
+    const char* const name = in_one ? "rope_parameters" : "rope_scaling";
+    if (in_one && fields_.has("rope_scaling"))
+      fields_.problem("rope_scaling", "left out where \"rope_parameters\" says it");
+    const Json* const object = fields_.at(name);
+    if (object && !object->is_object()) {
+      fields_.problem(name, "an object");
+      return;
+    }
+    if (!object) return put("rope_theta", theta_of(fields_));
+    Fields scaling(*object, std::string(name) + ".", out_.problems);
+    put("rope_theta", in_one ? theta_of(scaling) : theta_of(fields_));
+    if (in_one && fields_.has("rope_theta")) fields_.problem("rope_theta", "left out beside \"rope_parameters\"");
+    scaling.only("partial_rotary_factor", 1.0, "all columns of a head are rotated");
+    if (read_scaling(scaling)) scaling.name_unknown({scaling.known().begin(), scaling.known().end()});
+  }
+
+  std::optional<double> theta_of(Fields& of) {
+    const auto theta = of.number("rope_theta", false);
+    if (!theta) of.missing("rope_theta", "; where a model's files leave it out, transformers has 10000.0");
+    if (theta && !(*theta >= 1)) of.problem("rope_theta", "at least 1");
+    return theta;
+  }
+
+  // False where the kind is not known, and so no field of it.
+  bool read_scaling(Fields& s) {
+    // Of old files "type"; some have both, which then say the same.
+    const char* const key = s.has("rope_type") ? "rope_type" : "type";
+    const auto kind = s.text(key);
+    if (!kind) return false;
+    if (const Json* const old = s.at("type"); old && *old != Json(*kind)) s.problem("type", "what \"rope_type\" says");
+    if (*kind == "default") return true;
+    if (*kind != "linear" && *kind != "llama3" && *kind != "yarn") {
+      s.problem(key, "one of \"default\", \"linear\", \"llama3\" and \"yarn\"");
+      return false;
+    }
+    const auto factor = s.number("factor");
+    if (factor && !(*factor >= 1)) s.problem("factor", "at least 1");
+    put("rope_scaling", Value(*kind));
+    put("rope_factor", factor);
+    if (*kind == "linear") return true;
+    put("rope_original_context", s.count("original_max_position_embeddings"));
+    if (*kind == "llama3")
+      read_turns(s, {"low_freq_factor", "rope_low_freq_factor", s.number("low_freq_factor")},
+                 {"high_freq_factor", "rope_high_freq_factor", s.number("high_freq_factor")});
+    else
+      read_yarn(s);
+    return true;
+  }
+
+  // The paper's numbers, and transformers', where a file leaves them out.
+  void read_yarn(Fields& s) {
+    read_turns(s, {"beta_slow", "rope_beta_slow", s.number("beta_slow", false).value_or(1)},
+               {"beta_fast", "rope_beta_fast", s.number("beta_fast", false).value_or(32)});
+    put("rope_truncate", Value(s.boolean("truncate", false).value_or(true)));
+    const auto attention = s.number("attention_factor", false);
+    if (attention && !(*attention > 0)) s.problem("attention_factor", "above 0");
+    put("rope_attention_factor", Value(attention.value_or(0)));
+  }
+
+  struct Turns {
+    const char *field, *param;
+    std::optional<double> value;
+  };
+  void read_turns(Fields& s, const Turns& few, const Turns& many) {
+    put(few.param, few.value), put(many.param, many.value);
+    if (few.value && many.value && !(0 < *few.value && *few.value < *many.value))
+      s.problem(s.has(few.field) ? few.field : many.field, fmt::format("0 < \"{}\" < \"{}\"", few.field, many.field));
+  }
+
+  Fields fields_;
+  ModelConfiguration& out_;
+};
+
+}  // namespace
+
+ModelConfiguration read_model_configuration(const std::string& text) {
+  ModelConfiguration out;
+  const auto [json, twice] = parsed(text);
+  if (json.is_discarded() || !json.is_object())
+    out.problems.emplace_back("it is no JSON object; expected a config.json as transformers writes it");
+  else if (!twice.empty())
+    out.problems.push_back(fmt::format("\"{}\" stands there twice", twice));
+  else
+    ConfigurationReader(json, out).read();
+  return out;
+}
+
+bool is_of_model_configuration(std::string_view param) {
+  return std::find(std::begin(decided), std::end(decided), param) != std::end(decided);
+}
+
+}  // namespace assay::host::experiment

@@ -1,0 +1,149 @@
+"""Decoders as families of models publish them, in PyTorch's own operations and float64: by the names and the layout of
+the files of their weights. For scripts/make_decoder_reference.py; shares nothing with assay or with transformers.
+"""
+import dataclasses
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    layers: int = 2
+    vocab: int = 53
+    d: int = 24
+    ff: int = 40
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 6
+    theta: float = 100.0
+    eps: float = 1e-5
+    tied: bool = True
+    # As config.json has it, of the layers that see everything.
+    scaling: dict = dataclasses.field(default_factory=dict)
+    # Norms before and after each branch, whose weights count from one; GeGLU; embeddings times sqrt(d).
+    gemma: bool = False
+    query_scalar: float = 0.0  # scores are divided by its root; 0: head_dim
+    full_every: int = 1        # every so many layers one sees everything; the others have local_theta
+    local_theta: float = 0.0
+
+
+def frequencies(theta, head_dim, scaling):
+    """Of each pair in radians a position, and what cosines and sines are multiplied by: by the formulas of the papers."""
+    f = theta ** (-torch.arange(0, head_dim, 2).double() / head_dim)
+    kind = scaling.get("rope_type", "none")
+    if kind == "none":
+        return f, 1.0
+    if kind == "linear":
+        return f / scaling["factor"], 1.0
+    turns = scaling["original_max_position_embeddings"] * f / (2 * math.pi)
+    if kind == "llama3":
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        kept = ((turns - low) / (high - low)).clamp(0, 1)
+        return f * kept + f / scaling["factor"] * (1 - kept), 1.0
+    assert kind == "yarn", kind
+
+    def pair_that_turns(times):
+        return head_dim / 2 * math.log(scaling["original_max_position_embeddings"] / (2 * math.pi * times)) / math.log(theta)
+
+    first, last = math.floor(pair_that_turns(scaling["beta_fast"])), math.ceil(pair_that_turns(scaling["beta_slow"]))
+    first, last = max(first, 0), min(last, head_dim - 1)
+    kept = 1 - ((torch.arange(head_dim // 2).double() - first) / (last - first)).clamp(0, 1)
+    return f * kept + f / scaling["factor"] * (1 - kept), 0.1 * math.log(scaling["factor"]) + 1
+
+
+def rotate(x, theta, scaling):  # element i of a head with element i + head_dim / 2
+    f, magnitude = frequencies(theta, x.shape[-1], scaling)
+    angle = torch.outer(torch.arange(x.shape[-2]).double(), f)
+    a, b = x.chunk(2, -1)
+    return magnitude * torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
+
+
+def make_weights(m, seed):
+    g = torch.Generator().manual_seed(seed)
+    w = {}
+    one = 0.0 if m.gemma else 1.0
+
+    def tensor(name, *shape, std, mean=0.0):
+        w[name + ".weight"] = (mean + torch.randn(*shape, generator=g) * std).double()
+
+    tensor("model.embed_tokens", m.vocab, m.d, std=0.3)
+    norms = ("input_layernorm", "post_attention_layernorm")
+    if m.gemma:
+        norms += ("pre_feedforward_layernorm", "post_feedforward_layernorm")
+    for i in range(m.layers):
+        p = f"model.layers.{i}."
+        for n, heads in (("q", m.heads), ("k", m.kv_heads), ("v", m.kv_heads)):
+            tensor(f"{p}self_attn.{n}_proj", heads * m.head_dim, m.d, std=0.3)
+        tensor(f"{p}self_attn.o_proj", m.d, m.heads * m.head_dim, std=0.2)
+        tensor(f"{p}mlp.gate_proj", m.ff, m.d, std=0.2)
+        tensor(f"{p}mlp.up_proj", m.ff, m.d, std=0.2)
+        tensor(f"{p}mlp.down_proj", m.d, m.ff, std=0.2)
+        for n in norms:
+            tensor(p + n, m.d, std=0.2, mean=one)
+    tensor("model.norm", m.d, std=0.2, mean=one)
+    if not m.tied:
+        tensor("lm_head", m.vocab, m.d, std=0.2)
+    return w
+
+
+def forward(m, w, ids):
+    b, t = ids.shape
+
+    def norm(x, name):
+        weight = w[name + ".weight"] + (1 if m.gemma else 0)
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + m.eps) * weight
+
+    def linear(x, name):
+        return F.linear(x, w[name + ".weight"])
+
+    x = w["model.embed_tokens.weight"][ids] * (m.d ** 0.5 if m.gemma else 1)
+    for i in range(m.layers):
+        p = f"model.layers.{i}."
+        sees_all = (i + 1) % m.full_every == 0
+        theta, scaling = (m.theta, m.scaling) if sees_all else (m.local_theta, {})
+        y = norm(x, p + "input_layernorm")
+        q, k, v = (linear(y, f"{p}self_attn.{n}_proj").view(b, t, -1, m.head_dim).transpose(1, 2) for n in "qkv")
+        q, k = (rotate(z, theta, scaling) for z in (q, k))
+        k, v = (z.repeat_interleave(m.heads // m.kv_heads, 1) for z in (k, v))
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=(m.query_scalar or m.head_dim) ** -0.5)
+        a = linear(a.transpose(1, 2).reshape(b, t, -1), p + "self_attn.o_proj")
+        x = x + (norm(a, p + "post_attention_layernorm") if m.gemma else a)
+        y = norm(x, p + ("pre_feedforward_layernorm" if m.gemma else "post_attention_layernorm"))
+        gate = linear(y, p + "mlp.gate_proj")
+        gate = F.gelu(gate, approximate="tanh") if m.gemma else F.silu(gate)
+        h = linear(gate * linear(y, p + "mlp.up_proj"), p + "mlp.down_proj")
+        x = x + (norm(h, p + "post_feedforward_layernorm") if m.gemma else h)
+    return F.linear(norm(x, "model.norm"), w["model.embed_tokens.weight" if m.tied else "lm_head.weight"])
+
+
+OURS = {"self_attn.q_proj": "attn.q_proj", "self_attn.k_proj": "attn.k_proj", "self_attn.v_proj": "attn.v_proj",
+        "self_attn.o_proj": "attn.output_proj", "mlp.gate_proj": "ffn.w1", "mlp.up_proj": "ffn.w3",
+        "mlp.down_proj": "ffn.w2", "input_layernorm": "ln1"}
+OURS_OF_MODEL = {"model.embed_tokens.weight": "token_embeddings.weight", "model.norm.weight": "ln_final.weight",
+                 "lm_head.weight": "lm_head.weight"}
+NORMS = {"post_attention_layernorm": "ln2"}
+GEMMA_NORMS = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ln2",
+               "post_feedforward_layernorm": "post_ffw_norm"}
+
+
+def to_ours(m, name, value):
+    """The name and the layout of the tests: rows of a head that are rotated against each other lie in pairs."""
+    if name in OURS_OF_MODEL:
+        return OURS_OF_MODEL[name], value
+    _, _, layer, *middle, kind = name.split(".")
+    middle = ".".join(middle)
+    if middle in ("self_attn.q_proj", "self_attn.k_proj"):
+        value = value.view(-1, 2, m.head_dim // 2, *value.shape[1:]).transpose(1, 2).reshape(value.shape)
+    return f"layers.{layer}.{(OURS | (GEMMA_NORMS if m.gemma else NORMS))[middle]}.{kind}", value
+
+
+FAMILIES = {
+    # Of three pairs one stays, one is between, and one is divided by the factor.
+    "decoder_llama3": Family(scaling={"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0,
+                                      "high_freq_factor": 4.0, "original_max_position_embeddings": 32}),
+    "decoder_yarn": Family(tied=False, head_dim=8, theta=1e4,
+                           scaling={"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 0.25,
+                                    "original_max_position_embeddings": 64}),
+}

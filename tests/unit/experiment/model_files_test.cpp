@@ -1,0 +1,240 @@
+// config.json of published models as values of parameters: what is read, what is refused by name, and what an
+// experiment makes of it.
+#include "demo_workload.hpp"
+
+#include <unistd.h>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "experiment/model_files.hpp"
+
+namespace assay::host::experiment::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// With the fields and the figures of meta-llama/Llama-3.2-1B, Qwen/Qwen2.5-0.5B and Qwen/Qwen3-0.6B.
+const Json llama = Json::parse(R"({
+  "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 128000,
+  "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
+  "intermediate_size": 8192, "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama",
+  "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1,
+  "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+  "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0,
+  "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0", "use_cache": true,
+  "vocab_size": 128256})");
+const Json qwen2 = Json::parse(R"({
+  "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151643,
+  "hidden_act": "silu", "hidden_size": 896, "initializer_range": 0.02, "intermediate_size": 4864,
+  "max_position_embeddings": 32768, "max_window_layers": 24, "model_type": "qwen2", "num_attention_heads": 14,
+  "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+  "sliding_window": 32768, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.40.1",
+  "use_cache": true, "use_mrope": false, "use_sliding_window": false, "vocab_size": 151936})");
+const Json qwen3 = Json::parse(R"({
+  "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
+  "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "initializer_range": 0.02,
+  "intermediate_size": 3072, "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+  "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06,
+  "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true,
+  "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false,
+  "vocab_size": 151936})");
+
+std::string text_of(const Json& json) {
+  const ModelConfiguration read = read_model_configuration(json.dump());
+  std::string text;
+  for (const std::string& problem : read.problems) text += "! " + problem + "\n";
+  for (const auto& [name, value] : read.values) text += name + " = " + to_text(value) + "\n";
+  return text;
+}
+
+TEST(ModelConfiguration, PublishedModelsAreReadWhole) {
+  EXPECT_EQ(text_of(llama),
+            "d_ff = 8192\nd_model = 2048\nhead_dim = 64\nheads = 32\nkv_heads = 8\nlayers = 16\nnorm_eps = 1e-05\n"
+            "qk_norm = false\nqkv_bias = false\nrope_factor = 32\nrope_high_freq_factor = 4\n"
+            "rope_low_freq_factor = 1\nrope_original_context = 8192\nrope_scaling = llama3\nrope_theta = 500000\n"
+            "tied_embeddings = true\nvocab_size = 128256\n");
+  EXPECT_EQ(text_of(qwen2),
+            "d_ff = 4864\nd_model = 896\nhead_dim = 0\nheads = 14\nkv_heads = 2\nlayers = 24\nnorm_eps = 1e-06\n"
+            "qk_norm = false\nqkv_bias = true\nrope_scaling = none\nrope_theta = 1000000\ntied_embeddings = true\n"
+            "vocab_size = 151936\n");
+  EXPECT_EQ(text_of(qwen3),
+            "d_ff = 3072\nd_model = 1024\nhead_dim = 128\nheads = 16\nkv_heads = 8\nlayers = 28\nnorm_eps = 1e-06\n"
+            "qk_norm = true\nqkv_bias = false\nrope_scaling = none\nrope_theta = 1000000\ntied_embeddings = true\n"
+            "vocab_size = 151936\n");
+}
+
+TEST(ModelConfiguration, TheBaseMayStandWithTheScaling) {
+  Json newer = llama;
+  newer["rope_parameters"] = newer["rope_scaling"];
+  newer["rope_parameters"]["rope_theta"] = newer["rope_theta"];
+  newer.erase("rope_scaling"), newer.erase("rope_theta");
+  EXPECT_EQ(text_of(newer), text_of(llama));
+}
+
+TEST(ModelConfiguration, YarnHasThePapersConstantsWhereItSaysNone) {
+  Json scaled = qwen3;
+  scaled["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}};
+  const auto values = read_model_configuration(scaled.dump()).values;
+  EXPECT_EQ(values.at("rope_beta_fast"), Value(32.0));
+  EXPECT_EQ(values.at("rope_beta_slow"), Value(1.0));
+  EXPECT_EQ(values.at("rope_truncate"), Value(true));
+  EXPECT_EQ(values.at("rope_attention_factor"), Value(0.0));
+  EXPECT_EQ(values.at("rope_original_context"), Value(std::int64_t{32768}));
+}
+
+// Each change of a sound file is refused by the name of its field, and nothing else is.
+TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
+  const auto problem = [](const Json& base, const char* patch) {
+    Json changed = base;
+    changed.merge_patch(Json::parse(patch));
+    const auto problems = read_model_configuration(changed.dump()).problems;
+    EXPECT_EQ(problems.size(), 1u) << patch;
+    return problems.empty() ? "" : problems.front();
+  };
+  EXPECT_EQ(problem(llama, R"({"hidden_sise": 2048})"), "unknown field \"hidden_sise\"; did you mean 'hidden_size'?");
+  EXPECT_EQ(problem(llama, R"({"use_sliding_window": true})"),
+            "\"use_sliding_window\" is true; expected false: sliding windows are not read from files");
+  EXPECT_EQ(problem(llama, R"({"hidden_act": "gelu"})"),
+            "\"hidden_act\" is \"gelu\"; expected \"silu\", of the gated unit that this family has here");
+  EXPECT_EQ(problem(llama, R"({"attention_dropout": 0.1})"),
+            "\"attention_dropout\" is 0.1; expected 0: no weight of attention is dropped here");
+  EXPECT_EQ(problem(llama, R"({"attention_bias": true})"),
+            "\"attention_bias\" is true; expected false: the output projection would have a bias, too, which none has "
+            "here");
+  EXPECT_EQ(problem(llama, R"({"model_type": "falcon"})"),
+            "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3");
+  EXPECT_EQ(problem(llama, R"({"architectures": ["LlamaForSequenceClassification"]})"),
+            "\"architectures\" is [\"LlamaForSequenceClassification\"]; expected [\"LlamaForCausalLM\"], a language "
+            "model of this family");
+  EXPECT_EQ(problem(llama, R"({"vocab_size": null})"), "\"vocab_size\" is missing");
+  EXPECT_EQ(problem(llama, R"({"hidden_size": "2048"})"),
+            "\"hidden_size\" is \"2048\"; expected a whole number of at least 1");
+  EXPECT_EQ(problem(llama, R"({"num_hidden_layers": 16.0})"),
+            "\"num_hidden_layers\" is 16.0; expected a whole number of at least 1");
+  EXPECT_EQ(problem(llama, R"({"num_key_value_heads": 5})"),
+            "\"num_key_value_heads\" is 5; expected a divisor of \"num_attention_heads\", 32");
+  EXPECT_EQ(problem(llama, R"({"head_dim": 63})"),
+            "\"head_dim\" is 63; expected an even number, whose pairs are rotated");
+  EXPECT_EQ(problem(llama, R"({"rope_theta": null})"),
+            "\"rope_theta\" is missing; where a model's files leave it out, transformers has 10000.0");
+  EXPECT_EQ(problem(llama, R"({"rope_scaling": {"rope_type": "dynamic"}})"),
+            "\"rope_scaling.rope_type\" is \"dynamic\"; expected one of \"default\", \"linear\", \"llama3\" and "
+            "\"yarn\"");
+  EXPECT_EQ(problem(llama, R"({"rope_scaling": {"mscale": 1.0}})"), "unknown field \"rope_scaling.mscale\"");
+  EXPECT_EQ(problem(llama, R"({"rope_scaling": {"low_freq_factor": 4.0}})"),
+            "\"rope_scaling.low_freq_factor\" is 4.0; expected 0 < \"low_freq_factor\" < \"high_freq_factor\"");
+  EXPECT_EQ(problem(qwen3, R"({"head_dim": null})"), "\"head_dim\" is missing");
+  EXPECT_EQ(problem(qwen2, R"({"num_attention_heads": 10, "num_key_value_heads": 2})"),
+            "\"hidden_size\" is 896; expected a multiple of \"num_attention_heads\", 10, or \"head_dim\"");
+  EXPECT_EQ(problem(qwen3, R"({"sliding_window": 4096, "use_sliding_window": null})"),
+            "\"sliding_window\" is 4096; expected null, or \"use_sliding_window\": false: sliding windows are not read "
+            "from files");
+  EXPECT_EQ(problem(qwen3, R"({"layer_types": ["full_attention", "sliding_attention"]})").substr(0, 13),
+            "\"layer_types\"");
+}
+
+TEST(ModelConfiguration, WhatIsNoObjectOrNamesAFieldTwiceIsRefused) {
+  const auto only = [](const std::string& text) {
+    const auto problems = read_model_configuration(text).problems;
+    return problems.size() == 1 ? problems.front() : std::to_string(problems.size()) + " problems";
+  };
+  for (const char* text : {"", "[]", "{\"rms_norm_eps\": NaN}", "{"})
+    EXPECT_EQ(only(text), "it is no JSON object; expected a config.json as transformers writes it") << text;
+  EXPECT_EQ(only(R"({"model_type": "llama", "a": {"b": 1}, "b": 2, "model_type": "llama"})"),
+            "\"model_type\" stands there twice");
+}
+
+// An experiment beside a file of this name.
+class ModelFile : public testing::Test {
+ protected:
+  ModelFile() { std::filesystem::create_directories(folder_); }
+  ~ModelFile() override { std::filesystem::remove_all(folder_); }
+
+  void write(const Json& json) const { std::ofstream(folder_ / "config.json") << json.dump(); }
+  ParseResult parse(const std::string& params, const std::string& rest = "") const {
+    return ExperimentFile::from_text(experiment_text(rest, params), (folder_ / "x.toml").string(), {})
+        .finish(&schema());
+  }
+  // What the demonstration has of a decoder.
+  static const plugin::WorkloadSchema& schema() {
+    static const plugin::WorkloadSchema made = [] {
+      auto schema = schema_with_presets();
+      schema.params.front().choices.emplace_back(model_file_param);
+      plugin::ParamSpec file;
+      file.name = model_file_param, file.type = plugin::ParamType::text;
+      file.default_value = std::string(), file.input_path = true;
+      schema.params.push_back(file);
+      return schema;
+    }();
+    return made;
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("assay-model-file-" + std::to_string(getpid()));
+};
+
+// The demonstration's parameters are d_model and heads; all else the model must not have.
+Json as_demonstrated() {
+  Json json = llama;
+  json["tie_word_embeddings"] = false;
+  return json;
+}
+
+TEST_F(ModelFile, NamesWhatTheWorkloadHasNoParameterFor) {
+  write(as_demonstrated());
+  const auto text = lines(parse("config_file = \"config.json\"\n"));
+  ASSERT_FALSE(text.empty());
+  EXPECT_NE(text.front().find("x.toml:6:"), std::string::npos) << text.front();
+  EXPECT_NE(text.front().find("the model has d_ff = 8192, for which demo has no parameter"), std::string::npos);
+}
+
+TEST_F(ModelFile, AnswersInThePlaceOfAPresetAndBehindTheExperiment) {
+  auto with_all = schema();
+  for (const auto& [name, value] : read_model_configuration(llama.dump()).values) {
+    if (std::any_of(with_all.params.begin(), with_all.params.end(), [&](const auto& p) { return p.name == name; }))
+      continue;
+    plugin::ParamSpec spec;
+    spec.name = name, spec.default_value = value;
+    spec.type = std::holds_alternative<bool>(value)          ? plugin::ParamType::boolean
+                : std::holds_alternative<double>(value)      ? plugin::ParamType::real
+                : std::holds_alternative<std::string>(value) ? plugin::ParamType::text
+                                                             : plugin::ParamType::integer;
+    if (name == "layers") spec.default_value = std::int64_t{0};
+    with_all.params.push_back(spec);
+  }
+  write(llama);
+  const std::string file = (folder_ / "x.toml").string();
+  const auto read = [&](const std::string& text) {
+    const auto result = ExperimentFile::from_text(text, file, {}).finish(&with_all);
+    for (const auto& line : lines(result)) ADD_FAILURE() << line;
+    return result.experiment.value_or(Experiment{});
+  };
+  const Experiment e =
+      read(experiment_text("[sweep]\nlayers = [0, 2]\n", "config_file = \"config.json\"\nheads = 0\n"));
+  ASSERT_EQ(e.cases.size(), 2u);
+  EXPECT_EQ(e.cases[0].params.at("d_model"), Value(std::int64_t{2048}));
+  EXPECT_EQ(e.cases[0].params.at("heads"), Value(std::int64_t{0})) << "as the experiment says it";
+  EXPECT_EQ(e.cases[1].params.at("layers"), Value(std::int64_t{2}));
+  EXPECT_EQ(e.cases[0].params.at("size"), Value(std::string("config_file")));
+  const Experiment again = read(e.resolved_toml);
+  ASSERT_EQ(again.cases.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(again.cases[i].params, e.cases[i].params);
+}
+
+TEST_F(ModelFile, IsNotBesideASizeNorOutsideTheWorkloadsRange) {
+  Json json = as_demonstrated();
+  json["num_hidden_layers"] = nullptr;
+  write(json);
+  const auto both = lines(parse("size = \"small\"\nconfig_file = \"config.json\"\n"));
+  ASSERT_EQ(both.size(), 2u) << "each once, whatever the cases";
+  EXPECT_NE(both[0].find("size says what the model is, too; expected one of the two"), std::string::npos) << both[0];
+  EXPECT_NE(both[1].find("\"num_hidden_layers\" is missing"), std::string::npos) << both[1];
+  std::ofstream(folder_ / "config.json") << std::string((1 << 20) + 1, ' ');
+  const auto large = lines(parse("config_file = \"config.json\"\n"));
+  ASSERT_EQ(large.size(), 1u);
+  EXPECT_NE(large[0].find("1048577 bytes; expected a config.json of at most 1048576"), std::string::npos) << large[0];
+}
+
+}  // namespace
+}  // namespace assay::host::experiment::test
