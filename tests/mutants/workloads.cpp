@@ -84,6 +84,8 @@ std::vector<TriedCase> make_cases() {
   grouped.replace(grouped.find("batch_size = 2"), 14, "batch_size = 1\naccumulation_steps = 2\nloss_chunks = 2");
   add("decoder", "grouped", grouped + "qkv_bias = true\ntied_embeddings = true\nrope_theta = 1e6\nnorm_eps = 1e-6\n");
   cases.back().only = {"attention_forward", "attention_backward", "bias_backward", "embedding_backward"};
+  add("decoder", "qk_norm", step + "qk_norm = true\nnorm_eps = 1e-6\n");
+  cases.back().only = {"head_norm_rotary_forward", "head_norm_rotary_backward"};
 
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();
@@ -172,7 +174,8 @@ std::vector<TriedCase> make_cases() {
                                            "all_reduce",    "wait",           "copy"};
   add("tensor_parallel", "rows", decoder_model, 2);
   cases.back().only = exchanges;
-  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\noptimizer = \"sgd\"\n", 2);
+  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\nqk_norm = true\noptimizer = \"sgd\"\n",
+      2);
   cases.back().only = {"all_reduce", "sgd"};
   add("tensor_parallel", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
   cases.back().only = {"cross_entropy", "all_to_all", "adamw"};
