@@ -17,7 +17,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // Of one layer; found by their names, whatever places the model has them in.
 struct LayerIds {
-  LayerIds(const train::ParameterSet& set, std::int64_t layer, bool has_biases, bool of_experts)
+  LayerIds(const train::ParameterSet& set, std::int64_t layer, bool has_biases, bool has_head_norms, bool of_experts)
       : has_experts(of_experts) {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     const auto find = [&](const char* name) { return decoder_parameter(set, prefix + name); };
@@ -25,10 +25,12 @@ struct LayerIds {
     q = find("attn.q_proj.weight"), k = find("attn.k_proj.weight"), v = find("attn.v_proj.weight");
     output = find("attn.output_proj.weight");
     if (!has_experts) w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
+    if (has_head_norms) q_norm = find("attn.q_norm.weight"), k_norm = find("attn.k_norm.weight");
     if (!has_biases) return;
     q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
   }
   train::ParameterSet::Id ln1, ln2, q, k, v, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0, v_bias = 0;
+  train::ParameterSet::Id q_norm = 0, k_norm = 0;
   bool has_experts;
 };
 
@@ -40,6 +42,8 @@ struct Norm {
 struct Layer {  // backward reads these
   Matrix input, q, k, v, attention, middle, gate, up, hidden;
   Norm norm1, norm2;
+  Matrix raw_q, raw_k;  // with norms of heads: what these read
+  Norm q_norm, k_norm;
   std::vector<Matrix> probabilities;  // by sequence and head, [T, T]
   std::optional<ExpertsReference> experts;
 };
@@ -62,7 +66,8 @@ class Reference {
         head_dim_(static_cast<std::size_t>(config.head_dim > 0 ? config.head_dim : config.d_model / config.heads)),
         kv_width_(heads_ / group_ * head_dim_),
         q_width_(heads_ * head_dim_) {
-    for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config.qkv_bias, has_experts(l));
+    for (std::int64_t l = 0; l < config.layers; ++l)
+      layers_.emplace_back(set, l, config.qkv_bias, config.qk_norm, has_experts(l));
   }
 
   // Returns the loss.
@@ -144,6 +149,19 @@ class Reference {
     }
     parameters_.keep(id, dweight);
     return dx;
+  }
+
+  // A row for each head of each row, and back.
+  Matrix by_heads(Matrix x) const { return merged(std::move(x), head_dim_); }
+  static Matrix merged(Matrix x, std::size_t columns) {
+    x.rows = x.values.size() / columns, x.columns = columns;
+    return x;
+  }
+  void norm_heads(Matrix& x, Matrix& raw, Norm& norm, Id id) const {
+    const std::size_t width = x.columns;
+    raw = by_heads(std::move(x));
+    norm = normed(raw, id);
+    x = merged(norm.y, width);
   }
 
   // Interleaved pairs; position within the sequence.
@@ -229,6 +247,7 @@ class Reference {
     l.norm1 = normed(l.input, p.ln1);
     l.q = project(l.norm1.y, p.q), l.k = project(l.norm1.y, p.k), l.v = project(l.norm1.y, p.v);
     if (c_.qkv_bias) add_bias(l.q, p.q_bias), add_bias(l.k, p.k_bias), add_bias(l.v, p.v_bias);
+    if (c_.qk_norm) norm_heads(l.q, l.raw_q, l.q_norm, p.q_norm), norm_heads(l.k, l.raw_k, l.k_norm, p.k_norm);
     rotate(l.q, 1);
     rotate(l.k, 1);
     attend(l);
@@ -281,6 +300,10 @@ class Reference {
     attend_backward(l, dattention, dq, dk, dv);
     rotate(dq, -1);
     rotate(dk, -1);
+    if (c_.qk_norm) {
+      dq = merged(norm_backward(by_heads(std::move(dq)), l.raw_q, l.q_norm, p.q_norm), q_width_);
+      dk = merged(norm_backward(by_heads(std::move(dk)), l.raw_k, l.k_norm, p.k_norm), kv_width_);
+    }
     if (c_.qkv_bias) keep_bias(dq, p.q_bias), keep_bias(dk, p.k_bias), keep_bias(dv, p.v_bias);
     Matrix dinput = project_backward(dq, l.norm1.y, p.q);
     add_to(dinput, project_backward(dk, l.norm1.y, p.k));

@@ -88,6 +88,8 @@ std::vector<TriedCase> make_cases() {
           "rope_factor = 4\nrope_original_context = 8\n");
   cases.back().only = {"attention_forward", "attention_backward", "bias_backward", "embedding_backward",
                        "rotary_table"};
+  add("decoder", "qk_norm", step + "qk_norm = true\nnorm_eps = 1e-6\n");
+  cases.back().only = {"head_norm_rotary_forward", "head_norm_rotary_backward"};
 
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();
@@ -176,7 +178,8 @@ std::vector<TriedCase> make_cases() {
                                            "all_reduce",    "wait",           "copy"};
   add("tensor_parallel", "rows", decoder_model, 2);
   cases.back().only = exchanges;
-  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\noptimizer = \"sgd\"\n", 2);
+  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\nqk_norm = true\noptimizer = \"sgd\"\n",
+      2);
   cases.back().only = {"all_reduce", "sgd"};
   add("tensor_parallel", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
   cases.back().only = {"cross_entropy", "all_to_all", "adamw"};
