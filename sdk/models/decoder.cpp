@@ -175,7 +175,8 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
   }
   for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p)
     model.resident.parameters.insert(model.resident.parameters.end(), {p->ln2, p->ln1});
-  model.blocks.push_back({"lm_head", {ids.lm_head}});
+  model.ends_with_first = ids.lm_head == ids.embeddings;
+  if (!model.ends_with_first) model.blocks.push_back({"lm_head", {ids.lm_head}});
   return model;
 }
 
