@@ -10,6 +10,7 @@ Settings::Settings(const assay::Case& c)
       graph(assay::workload::is_graph(c)),
       left_multiprocessors(c.get<std::int32_t>("leave_multiprocessors")),
       communication(c) {
+  trainer.model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
   const auto refuse = [](const char* setting, const char* why) {
     throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string(setting) + " is of strategies that " + why +
                                                    ", and strategy is another; leave it out");

@@ -26,7 +26,7 @@ inline constexpr auto params = assay::join(
                            "after backward; overlap_individual: one for each parameter, started as "
                            "soon as backward has made it; overlap_bucketed: the same by buckets")),
     assay::models::model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
-    assay::models::attention_params, assay::models::checkpointing_params, assay::train::optimizer_params,
-    assay::parallel::product_params, assay::parallel::measured_communication_params);
+    assay::models::attention_params, assay::models::checkpointing_params, assay::models::accumulation_params,
+    assay::train::optimizer_params, assay::parallel::product_params, assay::parallel::measured_communication_params);
 
 }  // namespace ddp

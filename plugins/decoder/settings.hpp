@@ -44,11 +44,8 @@ inline constexpr auto params = assay::join(
         Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
             .help("eager: one operation at a time, unfused; graph: fused operations, captured as one graph on CUDA")),
     assay::models::attention_params, assay::train::optimizer_params, assay::models::checkpointing_params,
+    assay::models::accumulation_params,
     assay::table(
-        Param::integer("accumulation_steps", 1)
-            .at_least(1)
-            .at_most(1 << 16)
-            .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"),
         Param::choice("moments", Moments::as_precision, moments)
             .help("format of AdamW's moments; bf16: half the memory of fp32 ones, rounded to nearest at each step")),
     assay::models::update_params,

@@ -98,8 +98,7 @@ assay::Verified Workload::Reference::check_gradients(const std::string& when) {
   const std::vector<ElementRange> pieces = pieces_of_average();
   assay::verification::RankGradients found;
   found.own_of_another_model = true;
-  whole().forward();
-  whole().backward();
+  forward_and_backward(whole(), assay::train::UnmarkedLaunch());
   found.own = assay::verification::sketch_of(whole().backend(), all.all_gradients(), pieces);
   const double expected_loss = whole().last_loss();
 

@@ -11,7 +11,7 @@ Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
       asked_(c),
-      blocks_(c.rank(), c.rank_count(), settings_.reshard),
+      blocks_(c.rank(), c.rank_count(), settings_.blocks),
       trainer_(host_, settings_.trainer, &blocks_) {}
 
 assay::Work Workload::work() const { return assay::models::decoder_training_work(settings_.trainer.model); }

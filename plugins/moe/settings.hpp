@@ -102,12 +102,7 @@ inline constexpr auto params = assay::join(
         Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
             .help("eager: one operation at a time, unfused; graph: fused operations, captured as one graph on CUDA")),
     assay::models::attention_params, assay::train::optimizer_params, assay::models::checkpointing_params,
-    assay::table(
-        Param::integer("accumulation_steps", 1)
-            .at_least(1)
-            .at_most(1 << 16)
-            .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update")),
-    assay::models::update_params,
+    assay::models::accumulation_params, assay::models::update_params,
     assay::table(
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),
         Param::input_path("inputs").help(

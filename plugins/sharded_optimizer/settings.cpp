@@ -8,6 +8,7 @@ Settings::Settings(const assay::Case& c)
       graph(assay::workload::is_graph(c)),
       left_multiprocessors(c.get<std::int32_t>("leave_multiprocessors")),
       communication(c) {
+  trainer.model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
   trainer.arena_multiple = arena_multiple(variant, c.rank_count());
 }
 

@@ -27,7 +27,8 @@ inline constexpr auto params = assay::join(
                      .help("who keeps optimizer state: baseline: every rank all of it; broadcast: each rank a part of "
                            "the parameters, which it sends to the others; zero1: each rank a part of every bucket")),
     assay::models::model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
-    assay::models::attention_params, assay::models::checkpointing_params, assay::train::optimizer_params,
-    assay::parallel::product_params, assay::parallel::gather_params, assay::parallel::communication_params);
+    assay::models::attention_params, assay::models::checkpointing_params, assay::models::accumulation_params,
+    assay::train::optimizer_params, assay::parallel::product_params, assay::parallel::gather_params,
+    assay::parallel::communication_params);
 
 }  // namespace sharded_optimizer

@@ -22,7 +22,7 @@ inline constexpr auto params = assay::join(
                            "gathered before a product and summed to parts after it; false: of all rows, and sums are "
                            "made everywhere")),
     assay::models::shared_model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
-    assay::models::attention_params, assay::models::checkpointing_params, assay::train::optimizer_params,
-    assay::parallel::collective_params);
+    assay::models::attention_params, assay::models::checkpointing_params, assay::models::accumulation_params,
+    assay::train::optimizer_params, assay::parallel::collective_params);
 
 }  // namespace tensor_parallel

@@ -118,8 +118,7 @@ std::string Workload::Reference::check_same(const std::string& when, const std::
 }
 
 assay::Verified Workload::Reference::check_gradients(const std::string& when) {
-  whole().forward();
-  whole().backward();
+  forward_and_backward(whole(), assay::train::UnmarkedLaunch());
   const double expected_loss = whole().last_loss();
 
   spoil_step();

@@ -189,7 +189,8 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
     if (p->q_norm > 0) resident.insert(resident.end(), {p->q_norm, p->k_norm});
     resident.push_back(p->ln1);
   }
-  model.blocks.push_back({"lm_head", {ids.lm_head}});
+  model.ends_with_first = ids.lm_head == ids.embeddings;
+  if (!model.ends_with_first) model.blocks.push_back({"lm_head", {ids.lm_head}});
   return model;
 }
 

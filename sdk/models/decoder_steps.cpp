@@ -167,14 +167,21 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
     if (keeps_eight_bit_weights()) quantize_weights(b);
     return forward_by(b, ids, labels, valid_rows, micro_batch);
   }
-  train::AddingGradients adding(b, set_);  // in chunks of the loss forward makes the head's
+  const Tensor sums = summed_gradients();
+  if (!sums) return forward_by(b, ids, labels, valid_rows, micro_batch);
+  train::AddingGradients adding(b, sums);  // in chunks of the loss forward makes the head's
   forward_by(adding, ids, labels, valid_rows, micro_batch);
+}
+
+Tensor DecoderModel::summed_gradients() const {
+  return residence_.blocks ? residence_.blocks->summed_gradients() : set_.all_gradients();
 }
 
 void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
                             train::GradientListener* listener, std::int64_t micro_batch) const {
-  if (micro_batch == 0) return backward_by(b, ids, labels, valid_rows, micro_batch, listener);
-  train::AddingGradients adding(b, set_);
+  const Tensor sums = micro_batch > 0 ? summed_gradients() : Tensor();
+  if (!sums) return backward_by(b, ids, labels, valid_rows, micro_batch, listener);
+  train::AddingGradients adding(b, sums);
   backward_by(adding, ids, labels, valid_rows, micro_batch, listener);
 }
 
@@ -195,14 +202,14 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
                               std::int64_t micro_batch) const {
   const Tensor& x = config_.layers > 0 ? plan_[forward_[0].input] : plan_[final_input_];
   train::BlockParameters* const blocks = residence_.blocks;
-  if (blocks) blocks->begin_forward(b), blocks->before_forward(b, 0);
+  if (blocks) blocks->begin_forward(b, micro_batch), blocks->before_forward(b, 0);
   if (config_.is_split())
     embed_parts(b, ids, x);
   else
     b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
   for (std::size_t l = 0; l < forward_.size(); ++l) {
     const Forward& f = forward_[l];
-    if (blocks) blocks->before_forward(b, l + 1);
+    if (blocks) blocks->before_forward(b, visit_of_layer(static_cast<std::int64_t>(l)));
     // The fused path has normed1 from the end of the layer before.
     if (l == 0 || !config_.fused)
       b.run(op::RmsNormForward{.x = plan_[f.input],
@@ -220,7 +227,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
                              .y = own_rows(plan_[final_normed_]),
                              .rstd = plan_[final_rstd_],
                              .eps = norm_eps()});
-  if (blocks) blocks->before_forward(b, block_of_head());
+  if (blocks) blocks->before_forward(b, visit_of_head());
   head_forward(b, labels, valid_rows, micro_batch);
 }
 
@@ -360,9 +367,9 @@ void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labe
   head_backward(b, labels, valid_rows, listener);
   train::BlockParameters* const blocks = residence_.blocks;
   for (std::int64_t l = config_.layers - 1; l >= 0; --l) {
-    if (blocks) blocks->before_backward(b, block_of_layer(l));
+    if (blocks) blocks->before_backward(b, visit_of_layer(l));
     layer_backward(b, l, micro_batch, listener);
-    if (blocks) blocks->after_backward(b, block_of_layer(l));
+    if (blocks) blocks->after_backward(b, visit_of_layer(l));
   }
   if (blocks) blocks->before_backward(b, 0);
   if (lanes() && is_tied()) b.join_side();  // the head's gradient is added to
@@ -380,12 +387,12 @@ void DecoderModel::tell(train::GradientListener* listener, train::ParameterSet::
 void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows,
                                  train::GradientListener* listener) const {
   train::BlockParameters* const blocks = residence_.blocks;
-  if (blocks) blocks->before_backward(b, block_of_head());
+  if (blocks) blocks->before_backward(b, visit_of_head());
   if (!makes_loss_in_chunks())
     head_products(b, labels, valid_rows, 0, config_.rows(), listener);
   else if (!is_tied())
     tell(listener, ids_.lm_head + 1);  // which forward has made
-  if (blocks) blocks->after_backward(b, block_of_head());
+  if (blocks) blocks->after_backward(b, visit_of_head());
   b.run(op::RmsNormBackward{.dy = plan_[dfinal_],
                             .x = plan_[final_input_],
                             .weight = set_.value(ids_.ln_final),

@@ -55,18 +55,9 @@ DecoderParameters DecoderTrainer::add_parameters() {
   if (!config_.weights_file.empty())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks starts from random weights; '" +
                                             config_.weights_file + "' cannot be read");
-  const auto refuse = [](const char* expected) {
+  if (config_.model.experts.any())
     throw Error(ASSAY_UNSUPPORTED,
-                std::string("a model whose parameters come and go by blocks has each of them in one block, whose "
-                            "gradients are made at once: expected ") +
-                    expected);
-  };
-  if (config_.model.tied_embeddings)
-    refuse(
-        "tied_embeddings = false, which a size of a public model may set to true; ddp and sharded_optimizer serve it");
-  if (config_.model.loss_chunks > 1) refuse("loss_chunks = 1; ddp and sharded_optimizer serve it");
-  if (config_.model.accumulation_steps > 1) refuse("accumulation_steps = 1");
-  if (config_.model.experts.any()) refuse("a model without experts");
+                "a model whose parameters come and go by blocks has no experts; expected a model without experts");
   DecoderParameters ids = add_decoder_parameters(whole_, config_.model);
   blocks_->divide(whole_, decoder_blocks(ids), parameters());
   return ids;

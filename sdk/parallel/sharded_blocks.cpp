@@ -17,8 +17,6 @@ void ShardedBlocks::divide(train::ParameterSet& whole, train::ModelBlocks model,
   whole_ = &whole, kept_ = &kept;
   for (const train::ParameterBlock& block : model.blocks) blocks_.emplace_back(BlockShards(whole, block, ranks_));
   blocks_.emplace_back(BlockShards(whole, model.resident, ranks_));
-  for (std::size_t i = 0; i <= last(); ++i)
-    blocks_[i].regathered = reshard_ && model.blocks[i].read_in_backward && i != last();
   const auto keep = [&](Block& block) {
     const train::ParameterSet::Id id = kept.add({train::Parameter{block.shards.name, {block.shards.shard_elements}}});
     block.kept = {kept.all()[id].offset, kept.all()[id].offset + block.shards.shard_elements};
@@ -31,20 +29,68 @@ void ShardedBlocks::divide(train::ParameterSet& whole, train::ModelBlocks model,
   std::int64_t largest = 0;
   for (const train::Parameter& p : whole.all()) largest = std::max(largest, p.elements());
   drawing_ = messages_.add("parameter.drawn", whole.policy().parameter, {largest});
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    Block& block = blocks_[i];
-    const std::int64_t n = block.shards.elements();
-    block.forward = block.backward = messages_.add(block.shards.name + ".gathered", gathered_type(i), {n});
-    if (block.regathered) block.backward = messages_.add(block.shards.name + ".gathered.again", gathered_type(i), {n});
-    block.gradients = messages_.add(block.shards.name + ".gradients", whole.policy().gradient, {n});
+  plan_visits(model);
+  plan_gradients(whole);
+}
+
+// Behind the last visit backward follows at once.
+void ShardedBlocks::plan_visits(const train::ModelBlocks& model) {
+  const std::size_t count = model.blocks.size() + (model.ends_with_first ? 1 : 0);
+  const auto gathered = [&](std::size_t block, const char* which, train::BufferPlan::Use use) {
+    const BlockShards& shards = blocks_[block].shards;
+    return messages_.add(shards.name + which, gathered_type(block), {shards.elements()}, use);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    Visit visit{.block = i % model.blocks.size()};
+    visit.gathered = i == visit.block || options_.reshard;
+    visit.regathered = options_.reshard && model.blocks[visit.block].read_in_backward && i + 1 < count;
+    visit.forward = visit.gathered ? gathered(visit.block, i == visit.block ? ".gathered" : ".gathered.at.end",
+                                              train::BufferPlan::Use::temporary)
+                                   : visits_[visit.block].forward;
+    visit.backward =
+        visit.regathered ? gathered(visit.block, ".gathered.again", train::BufferPlan::Use::temporary) : visit.forward;
+    visits_.push_back(visit);
+    blocks_[visit.block].gathered = visit.backward;
   }
+  // Micro-batches after the first one have what it has gathered.
+  blocks_[resident()].gathered =
+      gathered(resident(), ".gathered",
+               accumulates() ? train::BufferPlan::Use::outlives_steps : train::BufferPlan::Use::temporary);
+}
+
+void ShardedBlocks::plan_gradients(const train::ParameterSet& whole) {
+  const compute::DType type = whole.policy().gradient;
+  if (sums_whole_gradients()) {
+    std::int64_t elements = 0;
+    for (Block& block : blocks_) {
+      block.first_gradient = elements;
+      elements += block.shards.elements();
+    }
+    const Id sums = messages_.add("summed.gradients", type, {elements}, train::BufferPlan::Use::outlives_steps);
+    for (Block& block : blocks_) block.gradients = sums;
+    return;
+  }
+  for (Block& block : blocks_) {
+    block.gradients = messages_.add(block.shards.name + ".gradients", type, {block.shards.elements()});
+    if (accumulates())
+      block.received = messages_.add(block.shards.name + ".received", type, {block.shards.shard_elements});
+  }
+}
+
+Tensor ShardedBlocks::whole_gradients(std::size_t block) const {
+  const Block& of = blocks_[block];
+  return messages_[of.gradients].slice(0, of.first_gradient, of.shards.elements());
+}
+
+Tensor ShardedBlocks::summed_gradients() const {
+  return sums_whole_gradients() ? messages_[blocks_.front().gradients] : Tensor();
 }
 
 void ShardedBlocks::plan(const std::function<void(Backend&)>& step) {
   train::plan_step(messages_, nullptr, [&](Backend& recorder) {
     recorder.upload(messages_[drawing_], nullptr);
     step(recorder);
-    for (const std::size_t block : {std::size_t{0}, resident()}) finish_reduction(recorder, block);
+    finish_reductions(recorder);
   });
 }
 
@@ -96,44 +142,59 @@ void ShardedBlocks::draw(Backend& backend, std::uint64_t seed) const {
 // ---- the step ------------------------------------------------------------------------------------------------------
 // A recorder is told of a collective by what it reads and writes, at its start and where it is waited for.
 
-void ShardedBlocks::begin_forward(Backend& backend) {
-  start_gathering(backend, resident(), blocks_[resident()].forward);
-  start_gathering(backend, 0, blocks_[0].forward);
+void ShardedBlocks::begin_forward(Backend& backend, std::int64_t micro_batch) {
+  const bool first = micro_batch == 0 || is_recording();
+  if (first)
+    reducing_.clear();  // of steps that are only recorded or prepared, which nobody finishes
+  else
+    finish_reductions(backend);  // what comes now takes their memory
+  micro_batch_ = micro_batch;
+  if (micro_batch == 0) backend_ = &backend;
+  if (first) start_gathering(backend, resident(), blocks_[resident()].gathered);
+  start_gathering(backend, 0, visits_[0].forward);
 }
 
-void ShardedBlocks::before_forward(Backend& backend, std::size_t block) {
-  if (block == 0) {
-    finish_gathering(backend, resident());
+void ShardedBlocks::before_forward(Backend& backend, std::size_t visit) {
+  if (visit == 0) {
+    if (micro_batch_ == 0 || is_recording()) finish_gathering(backend, resident());
     place(resident(), true);
   }
-  if (block < last()) start_gathering(backend, block + 1, blocks_[block + 1].forward);
-  finish_gathering(backend, block);
-  place(block, false);
+  if (visit < last() && visits_[visit + 1].gathered)
+    start_gathering(backend, visits_[visit + 1].block, visits_[visit + 1].forward);
+  if (visits_[visit].gathered) finish_gathering(backend, visits_[visit].block);
+  place(visits_[visit].block, visit == last());
 }
 
-void ShardedBlocks::before_backward(Backend& backend, std::size_t block) {
-  // Gaps between its parameters are reduced too, and must hold numbers.
-  if (block == last()) backend.run(op::Fill{.x = messages_[blocks_[resident()].gradients], .value = 0.0});
-  if (block > 0 && blocks_[block - 1].regathered) start_gathering(backend, block - 1, blocks_[block - 1].backward);
-  if (blocks_[block].regathered) finish_gathering(backend, block);
-  place(block, true);
+void ShardedBlocks::before_backward(Backend& backend, std::size_t visit) {
+  if (visit > 0 && visits_[visit - 1].regathered)
+    start_gathering(backend, visits_[visit - 1].block, visits_[visit - 1].backward);
+  if (visits_[visit].regathered) finish_gathering(backend, visits_[visit].block);
+  place(visits_[visit].block, true);
 }
 
-void ShardedBlocks::after_backward(Backend& backend, std::size_t block) {
-  for (const ElementRange& gap : blocks_[block].shards.gaps)
-    backend.run(op::Fill{.x = messages_[blocks_[block].gradients].slice(0, gap.begin, gap.elements()), .value = 0.0});
-  if (block < last()) finish_reduction(backend, block + 1);
+void ShardedBlocks::after_backward(Backend& backend, std::size_t visit) {
+  if (!is_first_visit(visit)) return;
+  const std::size_t block = visits_[visit].block;
+  fill_gaps(backend, block);
+  if (visit == 0) fill_gaps(backend, resident());
+  if (sums_whole_gradients() && !is_last_micro_batch()) return;
+  finish_reductions(backend);
   start_reduction(backend, block);
-  if (block == 0) start_reduction(backend, resident());
+  if (visit == 0) start_reduction(backend, resident());
 }
 
-void ShardedBlocks::finish() {
-  if (communicator_) communicator_->wait(blocks_[resident()].reduction);  // and with it for those before
+// They are reduced, too, and must hold numbers. Nothing else writes them: where gradients stay, so do the zeros.
+void ShardedBlocks::fill_gaps(Backend& backend, std::size_t block) const {
+  if (sums_whole_gradients() && micro_batch_ > 0) return;
+  for (const ElementRange& gap : blocks_[block].shards.gaps)
+    backend.run(op::Fill{.x = whole_gradients(block).slice(0, gap.begin, gap.elements()), .value = 0.0});
 }
 
+void ShardedBlocks::finish() { finish_reductions(*backend_); }
+
+// The reductions of all blocks but the first one and the resident ones have been waited for within backward.
 void ShardedBlocks::finish_stretch(std::size_t index) {
-  if (index + 1 == stretches_.size()) return finish();
-  if (communicator_) communicator_->wait(blocks_[1].reduction);
+  if (index + 1 == stretches_.size()) finish();
 }
 
 void ShardedBlocks::start_gathering(Backend& backend, std::size_t block, Id to) {
@@ -149,25 +210,31 @@ void ShardedBlocks::finish_gathering(Backend& backend, std::size_t block) {
 }
 
 void ShardedBlocks::start_reduction(Backend& backend, std::size_t block) {
-  const Tensor whole = messages_[blocks_[block].gradients];
+  const Tensor whole = whole_gradients(block), part = reduced_part(block);
   if (is_recording()) {
     backend.download(nullptr, whole);
-    backend.upload(gradient_part(block), nullptr);
+    backend.upload(part, nullptr);
   } else if (communicator_) {
-    blocks_[block].reduction = communicator_->reduce_scatter(whole, gradient_part(block), comm::Reduction::average);
+    blocks_[block].reduction = communicator_->reduce_scatter(whole, part, comm::Reduction::average);
   } else {
     const std::int64_t n = blocks_[block].shards.shard_elements;
-    backend.run(op::Copy{.to = gradient_part(block), .from = whole.slice(0, rank_ * n, n)});
+    backend.run(op::Copy{.to = part, .from = whole.slice(0, rank_ * n, n)});
   }
+  reducing_.push_back(block);
 }
 
-void ShardedBlocks::finish_reduction(Backend& backend, std::size_t block) {
-  if (is_recording()) {
-    backend.download(nullptr, messages_[blocks_[block].gradients]);
-    backend.download(nullptr, gradient_part(block));
-  } else if (communicator_) {
-    communicator_->wait(blocks_[block].reduction);
+void ShardedBlocks::finish_reductions(Backend& backend) {
+  for (const std::size_t block : reducing_) {
+    if (is_recording()) {
+      backend.download(nullptr, whole_gradients(block));
+      backend.download(nullptr, reduced_part(block));
+    } else if (communicator_) {
+      communicator_->wait(blocks_[block].reduction);
+    }
+    const Tensor kept = gradient_part(block);
+    if (adds_reduced()) backend.run(op::Add{.a = kept, .b = reduced_part(block), .out = kept});
   }
+  reducing_.clear();
 }
 
 // Weights of the right size and number, if of other places: without a copy where this rank keeps as many elements as
@@ -191,15 +258,14 @@ void ShardedBlocks::place(std::size_t index, bool with_gradients) {
   const bool as_values = index == resident() || !whole_->policy().compute_copy();
   for (const BlockShards::Placed& p : block.shards.parameters) {
     void* const here = at(block.here, p.elements.begin);
-    whole_->place(p.parameter,
-                  {.value = as_values ? here : nullptr,
-                   .compute = as_values ? nullptr : here,
-                   .gradient = with_gradients ? at(messages_[block.gradients], p.elements.begin) : nullptr});
+    whole_->place(p.parameter, {.value = as_values ? here : nullptr,
+                                .compute = as_values ? nullptr : here,
+                                .gradient = with_gradients ? at(whole_gradients(index), p.elements.begin) : nullptr});
   }
 }
 
 Tensor ShardedBlocks::gather(Backend& backend, std::size_t block) {
-  start_gathering(backend, block, blocks_[block].backward);
+  start_gathering(backend, block, blocks_[block].gathered);
   finish_gathering(backend, block);
   return blocks_[block].here;
 }

@@ -8,9 +8,6 @@ namespace assay::train {
 
 using compute::Tensor;
 
-AddingGradients::AddingGradients(compute::Backend& real, const ParameterSet& parameters)
-    : ForwardingBackend(real), gradients_(parameters.all_gradients()) {}
-
 bool AddingGradients::is_gradient(const Tensor& t) const {
   if (!t || t.elements() == 0) return false;
   const auto at = reinterpret_cast<std::uintptr_t>(t.data), begin = reinterpret_cast<std::uintptr_t>(gradients_.data);

@@ -17,7 +17,7 @@ double place_of(std::initializer_list<std::string_view> names, std::string_view 
 
 AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optimizer")), seed_(c.seed()) {
   for (const char* of : {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size",
-                         "context_length", "loss_chunks"})
+                         "context_length", "loss_chunks", "accumulation_steps"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
   for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
@@ -52,6 +52,7 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"batch_size", of(m.batch_size)},
           {"context_length", of(m.context_length)},
           {"loss_chunks", of(m.loss_chunks)},
+          {"accumulation_steps", of(m.accumulation_steps)},
           {"qkv_bias", of(m.qkv_bias)},
           {"qk_norm", of(m.qk_norm)},
           {"tied_embeddings", of(m.tied_embeddings)},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/difference.hpp>
+#include <assay/train/training_step.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/text.hpp>
@@ -151,8 +152,7 @@ RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector
                                 const std::function<void()>& step) {
   const auto sketch = [&] { return sketch_of(trainer.backend(), trainer.parameters().all_gradients(), pieces); };
   RankGradients mine;
-  trainer.forward();
-  trainer.backward();
+  forward_and_backward(trainer, train::UnmarkedLaunch());
   mine.own = sketch();
   spoil_gradients(trainer.backend(), trainer.parameters());
   step();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/audited_backend.hpp>
+#include <assay/train/training_step.hpp>
 #include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_data_check.hpp>
 #include <assay/verification/experts_check.hpp>
@@ -42,10 +43,7 @@ double trainers_own(models::DecoderTrainer& trainer, double loss_scale) {
   trainer.start(loss_scale);
   trainer.initialize();  // another model has had the memory
   spread_constants(trainer.backend(), trainer.parameters());
-  for (std::int64_t i = 0; i < trainer.micro_batches(); ++i) {
-    trainer.forward_of(i);
-    trainer.backward_of(i, nullptr);
-  }
+  forward_and_backward(trainer, train::UnmarkedLaunch());
   return trainer.loss_of(trainer.model());
 }
 

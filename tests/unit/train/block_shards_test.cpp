@@ -50,7 +50,7 @@ TEST(BlockShards, EveryElementOfADecoderHasOneKeeper) {
   for (const std::int64_t ranks : {1, 2, 3, 4, 7}) {
     ParameterSet set(model.precision), kept(model.precision);
     const models::DecoderParameters ids = add_decoder_parameters(set, model);
-    ShardedBlocks blocks(0, ranks, true);
+    ShardedBlocks blocks(0, ranks, {});
     blocks.divide(set, decoder_blocks(ids), kept);
     std::map<ParameterSet::Id, std::int64_t> next;  // by parameter: what has had a keeper
     for (std::size_t i = 0; i < blocks.count(); ++i) {
@@ -79,7 +79,7 @@ TEST(ShardedBlocks, HoldTwoLayersAndTheGradientsOfTwoAtATime) {
     model.precision = policy;
     ParameterSet set(policy), kept(policy);
     const models::DecoderParameters ids = add_decoder_parameters(set, model);
-    ShardedBlocks blocks(1, 2, true);
+    ShardedBlocks blocks(1, 2, {});
     blocks.divide(set, decoder_blocks(ids), kept);
     const models::DecoderModel planned(model, set, ids, {&blocks, &kept});
     const auto bytes = [](std::int64_t elements, auto... types) {
@@ -91,12 +91,36 @@ TEST(ShardedBlocks, HoldTwoLayersAndTheGradientsOfTwoAtATime) {
   }
 }
 
+// What several micro-batches add to that: the part that a reduction brings, or whole gradients of all blocks. A tied
+// head is the embedding, whose gradients wait for its other end.
+TEST(ShardedBlocks, HoldWhatMicroBatchesAddUp) {
+  DecoderConfig model;
+  model.d_model = 128, model.d_ff = 512, model.layers = 8, model.heads = 4, model.vocab_size = 1000;
+  model.batch_size = 2, model.context_length = 64, model.accumulation_steps = 4;
+  const std::int64_t layer = 3 * 128 * 512 + 4 * 128 * 128, norms = 17 * 128, matrix = 1000 * 128;
+  for (const bool tied : {false, true})
+    for (const bool each : {true, false}) {
+      SCOPED_TRACE(std::string(tied ? "tied " : "") + (each ? "each" : "last"));
+      model.tied_embeddings = tied;
+      ParameterSet set(model.precision), kept(model.precision);
+      const models::DecoderParameters ids = add_decoder_parameters(set, model);
+      ShardedBlocks blocks(1, 2, {.micro_batches = 4, .reduce_every_micro_batch = each});
+      blocks.divide(set, decoder_blocks(ids), kept);
+      EXPECT_EQ(blocks.count(), tied ? 10u : 11u);
+      const models::DecoderModel planned(model, set, ids, {&blocks, &kept});
+      const std::int64_t whole = (tied ? 1 : 2) * matrix + 8 * layer + norms;
+      const std::int64_t elements =
+          each ? 4 * layer + 2 * norms + layer / 2 + (tied ? matrix : 0) : 2 * layer + norms + whole;
+      EXPECT_EQ(blocks.message_bytes(), 4 * static_cast<std::size_t>(elements));
+    }
+}
+
 TEST(ShardedBlocks, DoNotGoWithASideLane) {
   DecoderConfig model;
   model.d_model = 32, model.d_ff = 64, model.layers = 1, model.heads = 2, model.side_lane = true;
   ParameterSet set(model.precision), kept(model.precision);
   const models::DecoderParameters ids = add_decoder_parameters(set, model);
-  ShardedBlocks blocks(0, 2, true);
+  ShardedBlocks blocks(0, 2, {});
   blocks.divide(set, decoder_blocks(ids), kept);
   EXPECT_THROW(models::DecoderModel(model, set, ids, {&blocks, &kept}), Error);
 }

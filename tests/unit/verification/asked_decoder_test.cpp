@@ -16,9 +16,10 @@ class AskedCase {
  public:
   AskedCase() {
     for (const Param& p : models::model_params) values_[p.row.name] = p.row;
+    for (const Param& p : models::accumulation_params) values_[p.row.name] = p.row;
     for (const Param& p : optimizer_params) values_[p.row.name] = p.row;
     for (const auto& [name, number] :
-         {std::pair{"d_model", 64}, {"d_ff", 128}, {"layers", 2}, {"heads", 4}, {"kv_heads", 2}})
+         {std::pair{"d_model", 64}, {"d_ff", 128}, {"layers", 2}, {"heads", 4}, {"kv_heads", 2}, {"accumulation_steps", 2}})
       values_[name].default_int = number;
     abi_.get_bool = [](const assay_config* c, assay_str key, std::int32_t* out) noexcept {
       *out = static_cast<std::int32_t>(of(c, key).default_int);
@@ -61,6 +62,7 @@ models::DecoderTrainerConfig as_asked() {
   c.model.d_model = 64, c.model.d_ff = 128, c.model.layers = 2, c.model.heads = 4, c.model.kv_heads = 2;
   c.model.vocab_size = 10'000, c.model.batch_size = 4, c.model.context_length = 512;
   c.model.rope_theta = 1e4, c.model.norm_eps = 1e-5;
+  c.model.accumulation_steps = 2;
   c.optimizer.lr = 1e-4;
   c.seed = 42;
   return c;
@@ -92,6 +94,7 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
       {"tied_embeddings 1, the experiment asks for 0", [](Config& c) { c.model.tied_embeddings = true; }},
       {"vocab_size 5000, the experiment asks for 10000", [](Config& c) { c.model.vocab_size = 5000; }},
       {"context_length 256, the experiment asks for 512", [](Config& c) { c.model.context_length = 256; }},
+      {"accumulation_steps 1, the experiment asks for 2", [](Config& c) { c.model.accumulation_steps = 1; }},
       {"lr 0.001, the experiment asks for 0.0001", [](Config& c) { c.optimizer.lr = 1e-3; }},
       {"beta2 0.99000001, the experiment asks for 0.999000013", [](Config& c) { c.optimizer.beta2 = 0.99F; }},
       {"weight_decay 0, the experiment asks for 0.00999999978", [](Config& c) { c.optimizer.weight_decay = 0; }},

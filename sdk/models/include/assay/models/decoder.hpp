@@ -142,8 +142,9 @@ std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train:
 train::ElementRange decoder_shared_range(const DecoderConfig& config, const train::ParameterSet& own,
                                          const DecoderParameters& ids);
 
-// The blocks in which the parameters come and go: the embedding, each layer's matrices, the head. The weights of norms
-// are resident: they are few, and read in another format than the matrices.
+// The blocks in which the parameters come and go: the embedding, each layer's matrices, the head, which is the embedding
+// once more where it is tied. The weights of norms are resident: they are few, and read in another format than the
+// matrices.
 train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
 
 // Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
@@ -368,9 +369,9 @@ class DecoderModel : public train::Model {
     if (is_planning_) b.download(nullptr, used);
   }
 
-  // Blocks in the order of decoder_blocks().
-  static std::size_t block_of_layer(std::int64_t layer) { return static_cast<std::size_t>(layer) + 1; }
-  std::size_t block_of_head() const { return static_cast<std::size_t>(config_.layers) + 1; }
+  // Of blocks that come and go: the embedding, each layer, the head, which is a block apart unless it is tied.
+  static std::size_t visit_of_layer(std::int64_t layer) { return static_cast<std::size_t>(layer) + 1; }
+  std::size_t visit_of_head() const { return static_cast<std::size_t>(config_.layers) + 1; }
 
   // Runs from normed1 to the end of the feed-forward's hidden state; forward and recomputation share it.
   // `routes`: not when it is made again, where experts have been chosen.
@@ -398,6 +399,8 @@ class DecoderModel : public train::Model {
                     std::int64_t micro_batch) const;
   void head_products(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows, std::int64_t first,
                      std::int64_t count, train::GradientListener* listener) const;
+  // What the second and later micro-batches add to; empty: they write it anew.
+  compute::Tensor summed_gradients() const;
   // The parts of forward and backward that one backend carries out, which may be one that adds gradients up.
   void forward_by(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
                   std::int64_t valid_rows, std::int64_t micro_batch) const;

@@ -7,7 +7,14 @@
 //
 // With `reshard` (ZeRO 3) a block is given up after its forward and gathered again for its backward, but for the last
 // one, whose backward follows at once. Without it (ZeRO 2) it stays. What is gathered is the copy that products read,
-// in the activations' format; resident parameters are gathered as the optimizer has them, once in a step.
+// in the activations' format; resident parameters are gathered as the optimizer has them, once in a step. A block that
+// is at work at both ends (ModelBlocks::ends_with_first) is gathered for both, or, where blocks stay, once; its
+// gradients are reduced once, when both ends have made them.
+//
+// Of a step of several micro-batches each gathers the blocks anew. Its gradients either are reduced with it, and added
+// to what the earlier ones have left in the rank's part: no memory but for one block's part at a time, and the traffic
+// of each. Or whole gradients of all blocks stay here and are added up, and are reduced with the last micro-batch:
+// their memory, and the traffic of one.
 //
 // Where blocks and whole gradients lie while they are here is planned from the step, as its activations are
 // (step_recording.hpp): messages() of a plan of their own. A gathering's place counts as taken from its start, and a
@@ -28,9 +35,14 @@ namespace assay::parallel {
 
 class ShardedBlocks final : public train::BlockParameters, public train::GradientExchange {
  public:
+  struct Options {
+    bool reshard = true;
+    std::int64_t micro_batches = 1;        // of a step
+    bool reduce_every_micro_batch = true;  // false: with the last one
+  };
   // This rank of so many.
-  ShardedBlocks(std::int64_t rank, std::int64_t ranks, bool reshard)
-      : rank_(rank), ranks_(ranks), reshard_(reshard), messages_(train::UnboundMemory::messages) {}
+  ShardedBlocks(std::int64_t rank, std::int64_t ranks, const Options& options)
+      : rank_(rank), ranks_(ranks), options_(options), messages_(train::UnboundMemory::messages) {}
 
   // ---- before the first step
   std::size_t message_bytes() const { return messages_.total_bytes(); }  // of gathered blocks and whole gradients
@@ -43,10 +55,11 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   void divide(train::ParameterSet& whole, train::ModelBlocks model, train::ParameterSet& kept) override;
   void plan(const std::function<void(compute::Backend&)>& step) override;
   void draw(compute::Backend& backend, std::uint64_t seed) const override;
-  void begin_forward(compute::Backend& backend) override;
-  void before_forward(compute::Backend& backend, std::size_t block) override;
-  void before_backward(compute::Backend& backend, std::size_t block) override;
-  void after_backward(compute::Backend& backend, std::size_t block) override;
+  compute::Tensor summed_gradients() const override;
+  void begin_forward(compute::Backend& backend, std::int64_t micro_batch) override;
+  void before_forward(compute::Backend& backend, std::size_t visit) override;
+  void before_backward(compute::Backend& backend, std::size_t visit) override;
+  void after_backward(compute::Backend& backend, std::size_t visit) override;
 
   // ---- train::GradientExchange
   void begin_step() override {}
@@ -73,33 +86,59 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
     explicit Block(BlockShards layout) : shards(std::move(layout)) {}
     BlockShards shards;
     train::ElementRange kept;
-    bool regathered = false;       // for backward
-    Id forward = 0, backward = 0;  // where it is gathered; the same unless it is regathered
-    Id gradients = 0;
+    Id gathered = 0;   // where it is in backward
+    Id gradients = 0;  // the buffer of the whole ones, and where in it they begin
+    std::int64_t first_gradient = 0;
+    Id received = 0;       // what a reduction brings, before it is added; where micro-batches reduce one by one
     compute::Tensor here;  // where its parameters are now
     comm::Ticket gathering = 0, reduction = 0;
   };
+  // A time at which a block is at work, in the order of forward.
+  struct Visit {
+    std::size_t block = 0;
+    Id forward = 0, backward = 0;  // where it is gathered; the same unless it is regathered
+    bool gathered = true;          // for forward; not where an earlier visit's stays
+    bool regathered = false;       // for backward
+  };
 
   std::size_t resident() const { return blocks_.size() - 1; }
-  std::size_t last() const { return blocks_.size() - 2; }  // of those that come and go
+  std::size_t last() const { return visits_.size() - 1; }
+  bool is_first_visit(std::size_t visit) const { return visits_[visit].block == visit; }
+  bool accumulates() const { return options_.micro_batches > 1; }
+  bool sums_whole_gradients() const { return accumulates() && !options_.reduce_every_micro_batch; }
+  bool is_last_micro_batch() const { return micro_batch_ + 1 == options_.micro_batches; }
+  // What a reduction brings is added to what earlier micro-batches have left.
+  bool adds_reduced() const { return accumulates() && options_.reduce_every_micro_batch && micro_batch_ > 0; }
   bool is_recording() const { return memory_ == nullptr; }
   compute::DType gathered_type(std::size_t block) const;
   compute::Tensor gradient_part(std::size_t block) const { return kept_->gradients(blocks_[block].kept); }
+  compute::Tensor whole_gradients(std::size_t block) const;
+  // Where a reduction leaves this rank's part.
+  compute::Tensor reduced_part(std::size_t block) const {
+    return adds_reduced() ? messages_[blocks_[block].received] : gradient_part(block);
+  }
+  void plan_visits(const train::ModelBlocks& model);
+  void plan_gradients(const train::ParameterSet& whole);
   void start_gathering(compute::Backend& backend, std::size_t block, Id to);
   void finish_gathering(compute::Backend& backend, std::size_t block);
   void start_reduction(compute::Backend& backend, std::size_t block);
-  void finish_reduction(compute::Backend& backend, std::size_t block);
+  void fill_gaps(compute::Backend& backend, std::size_t block) const;
+  void finish_reductions(compute::Backend& backend);  // of all that have been started
   void place(std::size_t block, bool with_gradients);
   void repeat_part(compute::Backend& backend, std::size_t block, const compute::Tensor& place);
 
   std::int64_t rank_, ranks_;
-  bool reshard_;
+  Options options_;
   train::ParameterSet* whole_ = nullptr;
   train::ParameterSet* kept_ = nullptr;
   std::vector<Block> blocks_;  // in the order of forward; behind them the resident parameters
+  std::vector<Visit> visits_;
   train::BufferPlan messages_;
   std::vector<train::ElementRange> stretches_;  // of what is kept
-  Id drawing_ = 0;                              // the largest parameter, while parameters are drawn
+  std::vector<std::size_t> reducing_;           // blocks whose reductions have not been waited for
+  std::int64_t micro_batch_ = 0;
+  compute::Backend* backend_ = nullptr;  // of the step's first micro-batch: finish() is handed none
+  Id drawing_ = 0;                       // the largest parameter, while parameters are drawn
   void* memory_ = nullptr;
   comm::Communicator* communicator_ = nullptr;
 };

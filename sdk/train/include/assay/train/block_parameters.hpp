@@ -23,6 +23,9 @@ struct ParameterBlock {
 struct ModelBlocks {
   std::vector<ParameterBlock> blocks;  // in the order of forward; products read them: ParameterSet::compute
   ParameterBlock resident;             // there all through the step, as the optimizer has them: ParameterSet::value
+  // The first block is at work a second time, behind the last one: an embedding whose weights are the head's. Its
+  // gradients are the sum of both times.
+  bool ends_with_first = false;
 };
 
 class BlockParameters {
@@ -42,15 +45,20 @@ class BlockParameters {
   // Draws what is kept from the distributions of the parameters that it is a part of; enqueues.
   virtual void draw(compute::Backend& backend, std::uint64_t seed) const = 0;
 
-  // Each enqueues, also on a backend that records a plan. Blocks are counted in the order of forward, which goes from
-  // the first to the last one, and backward back.
-  virtual void begin_forward(compute::Backend& backend) = 0;
-  virtual void before_forward(compute::Backend& backend,
-                              std::size_t block) = 0;  // its parameters are read from here on
-  virtual void before_backward(compute::Backend& backend,
-                               std::size_t block) = 0;  // its gradients are written from here on
+  // Where the gradients of all blocks lie from the first micro-batch of a step to the last one, whose operations then
+  // add to them. Empty where each micro-batch writes them anew, because they leave with it.
+  virtual compute::Tensor summed_gradients() const = 0;
+
+  // Each enqueues, also on a backend that records a plan: of one micro-batch, the last one. Visits are counted in the
+  // order of forward, which goes from the first to the last one, and backward back: of each block in its turn, and of
+  // the first one again where ModelBlocks::ends_with_first says so.
+  virtual void begin_forward(compute::Backend& backend, std::int64_t micro_batch) = 0;
+  // The block's parameters are read from here on, and, of the last visit, its gradients may be written.
+  virtual void before_forward(compute::Backend& backend, std::size_t visit) = 0;
+  // Its gradients are written from here on: those of a block that was visited later already are added to.
+  virtual void before_backward(compute::Backend& backend, std::size_t visit) = 0;
   // Its gradients are enqueued, and its parameters are read no more.
-  virtual void after_backward(compute::Backend& backend, std::size_t block) = 0;
+  virtual void after_backward(compute::Backend& backend, std::size_t visit) = 0;
 };
 
 }  // namespace assay::train

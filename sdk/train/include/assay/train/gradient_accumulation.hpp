@@ -2,17 +2,16 @@
 #pragma once
 #include <assay/compute/forwarding_backend.hpp>
 
-#include <assay/train/parameters.hpp>
-
 namespace assay::train {
 
-// A backend that hands every operation on to another one, and has those that write a gradient of `parameters` add to it
-// (their `accumulate` is set, so that the sum is a product's own, with no pass over the gradients). INTERNAL for an
-// operation that writes one and cannot add.
+// A backend that hands every operation on to another one, and has those that write in the memory of gradients add to what
+// is there (their `accumulate` is set, so that the sum is a product's own, with no pass over the gradients). INTERNAL
+// for an operation that writes there and cannot add.
 class AddingGradients final : public compute::ForwardingBackend {
  public:
-  // Both outlive it; the parameters are bound, or a step is being recorded.
-  AddingGradients(compute::Backend& real, const ParameterSet& parameters);
+  // `gradients`: all of them, contiguous. The backend outlives it.
+  AddingGradients(compute::Backend& real, const compute::Tensor& gradients)
+      : ForwardingBackend(real), gradients_(gradients) {}
 
   void run_any(const compute::AnyOperation& operation) override;
 

@@ -11,7 +11,8 @@ namespace assay::verification {
 
 class AskedDecoder {
  public:
-  // Of a case with the rows model_params (or shared_model_params) and optimizer_params.
+  // Of a case with the rows model_params (or shared_model_params), checkpointing_params, accumulation_params and
+  // optimizer_params.
   explicit AskedDecoder(const Case& c);
   // Throws WRONG_RESULT that names the first setting in which `found` is another one.
   void check(const models::DecoderTrainerConfig& found) const;
