@@ -42,7 +42,7 @@ DecoderConfig config_of(const Variant& v) {
   c.vocab_size = 128, c.batch_size = 2, c.context_length = 16;
   c.d_model = v.d_model, c.d_ff = 2 * v.d_model, c.layers = 3, c.heads = 2;
   c.fused = v.fused, c.checkpointing = v.checkpointing, c.side_lane = v.side_lane;
-  c.tied_embeddings = c.qkv_bias = v.tied;
+  c.tied_embeddings = c.qkv_bias = c.qk_norm = v.tied;
   if (v.tied) c.kv_heads = 1;
   c.loss_chunks = v.loss_chunks;
   return c;

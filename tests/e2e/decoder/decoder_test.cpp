@@ -145,10 +145,10 @@ TEST_F(Decoder, APublishedConfigurationStandsInThePlaceOfASize) {
   EXPECT_PRED2(contains, refused.output, "\"mlp_bias\" is true; expected false");
 }
 
-TEST_F(Decoder, HeadsOfAWidthOfTheirOwnAreVerified) {
+TEST_F(Decoder, HeadsOfAWidthOfTheirOwnAndTheirNormsAreVerified) {
   const auto records = run_cases(
       "d_model = 48\nd_ff = 80\nlayers = 2\nheads = 4\nkv_heads = 2\nhead_dim = 24\nvocab_size = 96\nbatch_size = 2\n"
-      "context_length = 16\npass = \"train_step\"",
+      "qk_norm = true\ncontext_length = 16\npass = \"train_step\"",
       "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
   ASSERT_EQ(records.size(), 4u);
   for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["verify"];

@@ -86,11 +86,12 @@ TEST_F(Fsdp, EveryNumberOfRanksIsVerifiedAndKeepsAndSendsItsPartToTheByte) {
 
 // Biases belong to their layer's block.
 TEST_F(Fsdp, ServesGroupedQueriesWithBiases) {
-  const auto records = records_of({.plugin = "fsdp",
-                                   .params = "d_model = 48\nd_ff = 80\nheads = 4\nkv_heads = 2\nqkv_bias = true\n"
-                                             "layers = 2\nvocab_size = 151\nbatch_size = 2\ncontext_length = 24\n",
-                                   .measure = "warmup = 1\nsteps = 2",
-                                   .run = "threads = 1\nranks = 2"});
+  const auto records =
+      records_of({.plugin = "fsdp",
+                  .params = "d_model = 48\nd_ff = 80\nheads = 4\nkv_heads = 2\nqkv_bias = true\nqk_norm = true\n"
+                            "layers = 2\nvocab_size = 151\nbatch_size = 2\ncontext_length = 24\n",
+                  .measure = "warmup = 1\nsteps = 2",
+                  .run = "threads = 1\nranks = 2"});
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
 }

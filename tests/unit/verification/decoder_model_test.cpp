@@ -103,7 +103,7 @@ TEST(DecoderParameters, AreThoseOfThePublishedDescription) {
   models::DecoderConfig tied = grouped;
   tied.tied_embeddings = true;
   models::DecoderConfig wide_heads = grouped;
-  wide_heads.head_dim = 12;
+  wide_heads.head_dim = 12, wide_heads.qk_norm = true;
   for (const models::DecoderConfig& config : {small_model(), grouped, tied, wide_heads})
     EXPECT_EQ(reason_for(config, config), "");
 }
@@ -125,6 +125,9 @@ TEST(DecoderParameters, AreFoundToBeOthers) {
   asked = other;
   asked.qkv_bias = true;
   EXPECT_NE(reason_for(other, asked).find("has no parameter 'layers.0.attn.q_proj.bias'"), std::string::npos);
+  asked = other;
+  asked.qk_norm = true;
+  EXPECT_NE(reason_for(other, asked).find("has no parameter 'layers.0.attn.q_norm.weight'"), std::string::npos);
   asked = other;
   asked.tied_embeddings = true;
   EXPECT_NE(reason_for(other, asked).find("'token_embeddings.weight' starts from mean 0 and deviation 1, expected"),

@@ -88,7 +88,7 @@ constexpr Variant variants[] = {
     {"unfused", [](models::DecoderConfig& c) { c.fused = false; }},
     {"recomputed", [](models::DecoderConfig& c) { c.checkpointing = true; }},
     {"outputs_kept", [](models::DecoderConfig& c) { c.keep_outputs = true; }},
-    {"tied", [](models::DecoderConfig& c) { c.tied_embeddings = c.qkv_bias = true; }},
+    {"tied", [](models::DecoderConfig& c) { c.tied_embeddings = c.qkv_bias = c.qk_norm = true; }},
     {"loss_in_chunks", [](models::DecoderConfig& c) { c.loss_chunks = 3; }},
     {"gaps", [](models::DecoderConfig& c) { c.d_model = 36, c.d_ff = 72; }},
     {"micro_batches", [](models::DecoderConfig& c) { c.accumulation_steps = 2; }}};

@@ -71,7 +71,8 @@ __device__ __forceinline__ void turn(float (&x)[N], const Pack<float, N / 2>& co
 }
 
 template <class X, class W, int V, int lanes>
-__global__ void __launch_bounds__(head_norm_threads, 2) forward_kernel(const HeadNormArgs a, const HeadWalk walk) {
+__global__ void __launch_bounds__(head_norm_threads, 2)
+    head_norm_forward_kernel(const HeadNormArgs a, const HeadWalk walk) {
   constexpr std::uint32_t teams = head_norm_threads / lanes;
   const compute::HeadNormShape& s = a.shape;
   const Team team(blockIdx.x * teams + threadIdx.x / lanes, gridDim.x * teams, walk, s);
@@ -104,7 +105,8 @@ __global__ void __launch_bounds__(head_norm_threads, 2) forward_kernel(const Hea
 
 // dx may be drotated: no read-only loads there.
 template <class X, class W, int V, int lanes>
-__global__ void __launch_bounds__(head_norm_threads, 2) backward_kernel(const HeadNormArgs a, const HeadWalk walk) {
+__global__ void __launch_bounds__(head_norm_threads, 2)
+    head_norm_backward_kernel(const HeadNormArgs a, const HeadWalk walk) {
   constexpr std::uint32_t teams = head_norm_threads / lanes;
   alignas(pack_bytes) __shared__ float shared[head_norm_threads * V];
   const compute::HeadNormShape& s = a.shape;
@@ -179,7 +181,8 @@ __device__ __forceinline__ float2 turned(float2 x, float cos, float sin) {
 }
 
 template <class X, class W>
-__global__ void __launch_bounds__(walk_threads) walk_forward_kernel(const HeadNormArgs a, const HeadWalk walk) {
+__global__ void __launch_bounds__(walk_threads)
+    head_norm_walk_forward_kernel(const HeadNormArgs a, const HeadWalk walk) {
   __shared__ float shared[walk_threads / warp_size];
   const compute::HeadNormShape& s = a.shape;
   const Team team(blockIdx.x, gridDim.x, walk, s);
@@ -199,7 +202,8 @@ __global__ void __launch_bounds__(walk_threads) walk_forward_kernel(const HeadNo
 }
 
 template <class X, class W>
-__global__ void __launch_bounds__(walk_threads) walk_backward_kernel(const HeadNormArgs a, const HeadWalk walk) {
+__global__ void __launch_bounds__(walk_threads)
+    head_norm_walk_backward_kernel(const HeadNormArgs a, const HeadWalk walk) {
   __shared__ float shared[walk_threads / warp_size];
   const compute::HeadNormShape& s = a.shape;
   const Team team(blockIdx.x, gridDim.x, walk, s);
@@ -263,7 +267,7 @@ template <class X, class W, int lanes>
 unsigned launch_packed(const HeadNormArgs& a, const HeadWalk& walk, bool backward, cudaStream_t stream) {
   constexpr int V = pack_width<X>;
   const unsigned blocks = blocks_of(a.shape, head_norm_threads / lanes);
-  const auto kernel = backward ? backward_kernel<X, W, V, lanes> : forward_kernel<X, W, V, lanes>;
+  const auto kernel = backward ? head_norm_backward_kernel<X, W, V, lanes> : head_norm_forward_kernel<X, W, V, lanes>;
   kernel<<<blocks, head_norm_threads, 0, stream>>>(a, walk);
   return blocks;
 }
@@ -271,7 +275,7 @@ unsigned launch_packed(const HeadNormArgs& a, const HeadWalk& walk, bool backwar
 template <class X, class W>
 unsigned launch_walk(const HeadNormArgs& a, const HeadWalk& walk, bool backward, cudaStream_t stream) {
   const unsigned blocks = blocks_of(a.shape, 1);
-  const auto kernel = backward ? walk_backward_kernel<X, W> : walk_forward_kernel<X, W>;
+  const auto kernel = backward ? head_norm_walk_backward_kernel<X, W> : head_norm_walk_forward_kernel<X, W>;
   kernel<<<blocks, walk_threads, 0, stream>>>(a, walk);
   return blocks;
 }
