@@ -55,9 +55,12 @@ assay::Work Workload::work() const {
   std::uint64_t updated = 0;
   for (const ElementRange& range : trainer_.optimizer().ranges())
     updated += static_cast<std::uint64_t>(range.elements());
-  // Weights are read by forward and by backward, which writes the gradients; the update reads gradient, weight and
-  // moments, and writes all but the gradient. Communication and activations are left out: a lower bound.
-  const std::uint64_t step = n * (2 * size_of(p.activation) + size_of(p.gradient));
+  // Weights are read by forward and by backward, which writes the gradients, and from the second micro-batch on reads
+  // them, too; the update reads gradient, weight and moments, and writes all but the gradient. Communication and
+  // activations are left out: a lower bound.
+  const auto micro_batches = static_cast<std::uint64_t>(trainer_.micro_batches());
+  const std::uint64_t step =
+      n * (2 * micro_batches * size_of(p.activation) + (2 * micro_batches - 1) * size_of(p.gradient));
   const std::uint64_t update = updated * (size_of(p.gradient) + 2 * size_of(p.parameter)) +
                                2 * static_cast<std::uint64_t>(trainer_.optimizer().moment_bytes());
   assay::Work work = assay::models::decoder_training_work(settings_.trainer.model);
@@ -106,8 +109,7 @@ void Workload::restart(const Launch&) {
 }
 
 void Workload::enqueue_without_communication() {
-  trainer_.forward();
-  trainer_.backward();
+  forward_and_backward(trainer_, assay::train::UnmarkedLaunch());
   clear_padding();
   trainer_.update();
   const auto rank = static_cast<std::int32_t>(settings_.trainer.data_rank);

@@ -56,10 +56,8 @@ void validate_split(const DecoderConfig& c) {
   if (c.split.sequence_parallel) require_parts("batch_size * context_length", c.rows());
   if (c.tied_embeddings)
     refuse(
-        "the embedding is split by columns and the head by words; expected tied_embeddings = false, which a size of a "
-        "public model may set to true");
-  if (c.loss_chunks > 1) refuse("the loss is made whole; expected loss_chunks = 1");
-  if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
+        "the embedding is split by columns and the head by words, so that they cannot be one weight; expected "
+        "tied_embeddings = false, which a size of a public model may set to true; fsdp serves it");
   if (!c.fused || !c.backward || c.keep_logits || c.keep_outputs || c.residual_in_products || c.side_lane ||
       c.precision.eight_bit_products || c.precision.loss_scaling)
     refuse(
@@ -255,7 +253,7 @@ void DecoderModel::plan_buffers() {
   if (config_.keep_logits) kept_logits_ = plan_.add("logits.kept", act, {n, config_.vocab_size}, Use::result);
   // Those of earlier micro-batches wait for the last one's.
   const bool accumulates = config_.accumulation_steps > 1;
-  const std::int64_t losses = config_.is_split() ? (1 + config_.split.ranks) * n : config_.step_rows();
+  const std::int64_t losses = config_.step_rows() * (config_.is_split() ? 1 + config_.split.ranks : 1);
   losses_ = plan_.add("losses", DType::f32, {losses}, accumulates ? Use::outlives_steps : Use::temporary);
   lse_ = plan_.add("losses.lse", DType::f32, {n});
   loss_ = plan_.add("loss", DType::f32, {1}, Use::result);

@@ -36,7 +36,7 @@ void DecoderModel::head_forward(Backend& b, const Tensor* labels, std::int64_t v
     make_logits(b, 0, config_.rows());
     return;
   }
-  if (config_.is_split()) return split_loss(b, *labels, valid_rows);
+  if (config_.is_split()) return split_loss(b, *labels, valid_rows, micro_batch);
   const Tensor losses = plan_[losses_].slice(0, micro_batch * config_.rows(), config_.rows());
   const float scale = 1.0F / static_cast<float>(valid_rows);
   for (std::int64_t first = 0; first < config_.rows(); first += chunk_rows()) {

@@ -6,7 +6,8 @@
 //
 // The embedding is split by columns, so that no rank looks up more than another one, and the ranks change columns for
 // rows ("transpose"). Logits are never gathered: of each row the ranks tell one another the log-sum-exp of their words
-// and the loss of the label, if it is theirs, and take the log-sum-exp of log-sum-exps.
+// and the loss of the label, if it is theirs, and take the log-sum-exp of log-sum-exps. In chunks of the rows they do
+// so of one chunk after the other.
 //
 // Every rank having all rows of norms and residual stream (DecoderSplit::sequence_parallel = false), nothing is
 // gathered, and sums are made on all ranks.
@@ -77,8 +78,8 @@ void DecoderModel::plan_split() {
   split_.received = plan_.add("embedding.own_rows", act, {n, w});
   split_.sent_gradient = plan_.add("embedding.gradient.own_rows", act, {n, w});
   split_.gradient = plan_.add("embedding.gradient.own_columns", act, {n, w});
-  split_.parts_of_loss = plan_.add("losses.parts", DType::f32, {ranks, 2, n});
-  split_.part_log_sums = plan_.add("losses.parts.lse", DType::f32, {n, ranks});
+  split_.parts_of_loss = plan_.add("losses.parts", DType::f32, {ranks * 2 * chunk_rows()});
+  split_.part_log_sums = plan_.add("losses.parts.lse", DType::f32, {chunk_rows(), ranks});
 }
 
 // Each parameter is drawn whole, since its numbers depend on their places in it, and the part is copied.
@@ -160,43 +161,76 @@ void DecoderModel::embed_parts(Backend& b, const Tensor& ids, const Tensor& x) c
   b.run(op::Copy{.to = x.view({rows, ranks, w}), .from = columns.view({ranks, rows, w}).transposed(0, 1)});
 }
 
-// The loss of a row is what its label's part found, and by how much all words have more to them than that part's.
-void DecoderModel::split_loss(Backend& b, const Tensor& labels, std::int64_t valid_rows) const {
-  const std::int64_t n = config_.rows(), ranks = config_.split.ranks, rank = config_.split.rank;
+void DecoderModel::split_loss(Backend& b, const Tensor& labels, std::int64_t valid_rows,
+                              std::int64_t micro_batch) const {
   gather_rows(b, plan_[final_normed_]);
-  const Tensor logits = make_logits(b, 0, n);
-  const Tensor parts = plan_[split_.parts_of_loss], own = parts.slice(0, rank, 1).view({2, n});
+  for (std::int64_t first = 0; first < config_.rows(); first += chunk_rows()) {
+    const std::int64_t count = std::min(chunk_rows(), config_.rows() - first);
+    const Tensor of_labels = labels.slice(0, first, count);
+    split_losses(b, make_logits(b, first, count), of_labels, first, micro_batch);
+    if (!makes_loss_in_chunks()) continue;
+    split_logits_backward(b, of_labels, valid_rows, first);
+    const Tensor dlogits = plan_[logits_].slice(0, 0, count);
+    b.run(op::Matmul{.a = dlogits,
+                     .b = plan_[final_normed_].slice(0, first, count),
+                     .c = set_.gradient(ids_.lm_head),
+                     .transpose_a = true,
+                     .accumulate = first > 0});
+    b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.lm_head), .c = plan_[dfinal_].slice(0, first, count)});
+  }
+  // The mean over all micro-batches, when the last one's losses are there.
+  if (micro_batch + 1 == config_.accumulation_steps)
+    b.run(op::Sum{.x = plan_[losses_], .out = plan_[loss_], .factor = 1.0F / static_cast<float>(valid_rows)});
+}
+
+// Of rows from `first` on. The loss of a row is what its label's part found, and by how much all words have more to
+// them than that part's.
+void DecoderModel::split_losses(Backend& b, const Tensor& logits, const Tensor& labels, std::int64_t first,
+                                std::int64_t micro_batch) const {
+  const std::int64_t n = config_.rows(), count = labels.elements(), ranks = config_.split.ranks;
+  const Tensor parts = plan_[split_.parts_of_loss].slice(0, 0, ranks * 2 * count).view({ranks, 2, count});
+  const Tensor own = parts.slice(0, config_.split.rank, 1).view({2, count});
   b.run(op::CrossEntropyForward{.logits = logits,
                                 .labels = labels,
-                                .losses = own.slice(0, 1, 1).view({n}),
-                                .lse = own.slice(0, 0, 1).view({n}),
+                                .losses = own.slice(0, 1, 1).view({count}),
+                                .lse = own.slice(0, 0, 1).view({count}),
                                 .classes = own_classes()});
   wait(b, exchange(b, own, parts, [&](train::PartExchange& ranks) { return ranks.gather(b, parts); }), parts);
-  const Tensor log_sums = plan_[split_.part_log_sums], losses = plan_[losses_];
-  b.run(op::Copy{.to = log_sums.view({n, 1, ranks}), .from = parts.slice(1, 0, 1).transposed(0, 2)});
+  const Tensor log_sums = plan_[split_.part_log_sums].slice(0, 0, count);
+  const Tensor losses = plan_[losses_].slice(0, micro_batch * (1 + ranks) * n, (1 + ranks) * n);
+  b.run(op::Copy{.to = log_sums.view({count, 1, ranks}), .from = parts.slice(1, 0, 1).transposed(0, 2)});
   b.run(op::CrossEntropyForward{.logits = log_sums,
                                 .labels = labels,
-                                .losses = losses.slice(0, 0, n),
-                                .lse = plan_[lse_],
+                                .losses = losses.slice(0, first, count),
+                                .lse = plan_[lse_].slice(0, first, count),
                                 .classes = {.first = 0, .each = config_.own_words(), .all = config_.vocab_size}});
-  b.run(op::Copy{.to = losses.slice(0, n, ranks * n).view({ranks, 1, n}), .from = parts.slice(1, 1, 1)});
-  b.run(op::Sum{.x = losses, .out = plan_[loss_], .factor = 1.0F / static_cast<float>(valid_rows)});
+  b.run(op::Copy{.to = losses.slice(0, n, ranks * n).view({ranks, 1, n}).slice(2, first, count),
+                 .from = parts.slice(1, 1, 1)});
 }
 
 // ---- backward ------------------------------------------------------------------------------------------------------
 
-void DecoderModel::split_backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {
-  const Tensor &dlogits = plan_[logits_], &dfinal = plan_[dfinal_], &dx = plan_[dx_];
-  b.run(op::CrossEntropyBackward{.logits = dlogits,
+// Of the rows of `labels`, the first of which is `first`: in the place of their logits.
+void DecoderModel::split_logits_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows,
+                                         std::int64_t first) const {
+  const Tensor logits = plan_[logits_].slice(0, 0, labels.elements());
+  b.run(op::CrossEntropyBackward{.logits = logits,
                                  .labels = labels,
-                                 .lse = plan_[lse_],
+                                 .lse = plan_[lse_].slice(0, first, labels.elements()),
                                  .scale = 1.0F / static_cast<float>(valid_rows),
                                  .loss_scale = loss_scale_,
-                                 .dlogits = dlogits,
+                                 .dlogits = logits,
                                  .classes = own_classes()});
-  b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.lm_head), .c = dfinal});
+}
+
+void DecoderModel::split_backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {
+  const Tensor &dlogits = plan_[logits_], &dfinal = plan_[dfinal_], &dx = plan_[dx_];
+  if (!makes_loss_in_chunks()) {  // of which forward has made all this
+    split_logits_backward(b, labels, valid_rows, 0);
+    b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.lm_head), .c = dfinal});
+  }
   const Ticket summing = start_summing(b, dfinal);
-  weight_gradient(b, dlogits, plan_[final_normed_], ids_.lm_head);
+  if (!makes_loss_in_chunks()) weight_gradient(b, dlogits, plan_[final_normed_], ids_.lm_head);
   wait(b, summing, dfinal);
   norm_backward(b, ids_.ln_final, own_rows(dfinal), plan_[final_input_], plan_[final_rstd_], {}, own_rows(dx), {});
   Ticket gathering = config_.layers > 0 ? start_gathering(b, dx) : 0;

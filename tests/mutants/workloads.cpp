@@ -173,6 +173,13 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"all_gather", "sgd"};
   add("fsdp", "bf16", decoder_model + left + "precision = \"bf16\"\n", 2);
   cases.back().only = {"all_gather", "adamw", "copy", "left_products"};
+  std::string micro_batches = decoder_model;
+  micro_batches.replace(micro_batches.find("batch_size = 2"), 14,
+                        "batch_size = 1\naccumulation_steps = 2\nloss_chunks = 2");
+  add("fsdp", "batches", micro_batches + "tied_embeddings = true\n", 2);
+  cases.back().only = {"reduce_scatter", "add", "embedding_backward"};
+  add("fsdp", "summed", micro_batches + "sync_every_micro_batch = false\n", 2);
+  cases.back().only = {"reduce_scatter"};
 
   const std::vector<std::string> exchanges{"cross_entropy", "reduce_scatter", "all_gather", "all_to_all",
                                            "all_reduce",    "wait",           "copy"};

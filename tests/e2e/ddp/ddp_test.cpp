@@ -112,7 +112,7 @@ TEST_F(Ddp, TheSizeOfBucketsIsMeasured) {
 }
 
 TEST_F(Ddp, EveryPrecisionAndOptimizerIsVerified) {
-  const auto records = run_cases("last_bucket_mb = 0.2",
+  const auto records = run_cases("last_bucket_mb = 0.2\naccumulation_steps = 2\n",
                                  "precision = [\"fp32\", \"bf16\", \"bf16_pure\"]\noptimizer = [\"adamw\", \"sgd\"]");
   ASSERT_EQ(records.size(), 6u);
   for (const json& record : records) {

@@ -98,6 +98,19 @@ TEST_F(ShardedOptimizer, EveryPrecisionAndOptimizerIsVerified) {
   }
 }
 
+TEST_F(ShardedOptimizer, MicroBatchesTiedEmbeddingsAndChunksOfTheLossAreVerified) {
+  const auto records = run_cases("vocab_size = 300\ntied_embeddings = true\nloss_chunks = 3\naccumulation_steps = 2\n",
+                                 "\"run.ranks\" = [2]\n" + all_variants);
+  ASSERT_EQ(records.size(), 3u);
+  const std::int64_t parameters = tiny_parameters - (2 * 10'000 - 300) * 128;
+  for (const json& r : records) {
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
+    EXPECT_EQ(whole(r, "parameters"), parameters);
+    // Gradients travel once in a step.
+    EXPECT_EQ(whole(r, "communication_bytes"), (r["axes"]["variant"] == "baseline" ? 4 : 8) * parameters);
+  }
+}
+
 // The arena is cut to the size that is asked for, the first bucket too.
 TEST_F(ShardedOptimizer, BucketsMayBeLessThanOneMebibyte) {
   const auto records = records_of({.plugin = "sharded_optimizer",

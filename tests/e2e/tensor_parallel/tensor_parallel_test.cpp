@@ -99,6 +99,21 @@ TEST_F(TensorParallel, GroupedQueriesBiasesRecomputationAndEachOptimizerAreVerif
   }
 }
 
+// Each micro-batch exchanges what a step of one does, and of each chunk of the loss its parts; norms are summed once.
+TEST_F(TensorParallel, MicroBatchesAndChunksOfTheLossAreVerified) {
+  const auto records = run_cases("accumulation_steps = 2\nloss_chunks = 3\n",
+                                 "\"run.ranks\" = [2, 4]\nsequence_parallel = [true, false]");
+  ASSERT_EQ(records.size(), 4u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    expect_verified_parts(r);
+    const Split split{.ranks = r["ranks"], .width = 4, .by_rows = r["axes"]["sequence_parallel"]};
+    const std::int64_t once = split.by_rows ? 1 : 0, norms = once * split.width * Split::norms();
+    EXPECT_EQ(whole(r, "messages"), 2 * (split.messages() - once + 2) + once);
+    EXPECT_EQ(whole(r, "communication_bytes"), 2 * (split.bytes() - norms) + norms);
+  }
+}
+
 // A batch that three steps learn by heart, and two tokens, whose roundings nothing evens out.
 TEST_F(TensorParallel, FewTokensOfASmallVocabularyAreVerified) {
   for (const char* batch : {"batch_size = 2\ncontext_length = 16\n", "batch_size = 1\ncontext_length = 2\n"}) {

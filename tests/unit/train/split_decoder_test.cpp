@@ -101,7 +101,6 @@ TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
             }),
             "");
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.tied_embeddings = true; }), HasSubstr("tied_embeddings = false"));
-  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.loss_chunks = 2; }), HasSubstr("loss_chunks = 1"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.fused = false; }), HasSubstr("fused operations"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.rank = 4; }), HasSubstr("there is no rank 4"));
 }

@@ -18,8 +18,12 @@ class AskedCase {
     for (const Param& p : models::model_params) values_[p.row.name] = p.row;
     for (const Param& p : models::accumulation_params) values_[p.row.name] = p.row;
     for (const Param& p : optimizer_params) values_[p.row.name] = p.row;
-    for (const auto& [name, number] :
-         {std::pair{"d_model", 64}, {"d_ff", 128}, {"layers", 2}, {"heads", 4}, {"kv_heads", 2}, {"accumulation_steps", 2}})
+    for (const auto& [name, number] : {std::pair{"d_model", 64},
+                                       {"d_ff", 128},
+                                       {"layers", 2},
+                                       {"heads", 4},
+                                       {"kv_heads", 2},
+                                       {"accumulation_steps", 2}})
       values_[name].default_int = number;
     abi_.get_bool = [](const assay_config* c, assay_str key, std::int32_t* out) noexcept {
       *out = static_cast<std::int32_t>(of(c, key).default_int);

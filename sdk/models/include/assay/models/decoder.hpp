@@ -77,7 +77,7 @@ struct DecoderConfig {
   // Fused only: gradients of matrices are made on the backend's side lane, beside the chain of gradients by
   // activations. Costs the memory of what they read, which must live longer.
   bool side_lane = false;
-  DecoderSplit split;  // over several ranks: of fused steps with a backward, whole losses and one micro-batch
+  DecoderSplit split;  // over several ranks: of fused steps with a backward
 
   std::int64_t rows() const { return batch_size * context_length; }       // tokens of a micro-batch
   std::int64_t step_rows() const { return accumulation_steps * rows(); }  // and of a step
@@ -142,9 +142,9 @@ std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train:
 train::ElementRange decoder_shared_range(const DecoderConfig& config, const train::ParameterSet& own,
                                          const DecoderParameters& ids);
 
-// The blocks in which the parameters come and go: the embedding, each layer's matrices, the head, which is the embedding
-// once more where it is tied. The weights of norms are resident: they are few, and read in another format than the
-// matrices.
+// The blocks in which the parameters come and go: the embedding, each layer's matrices, the head, which is the
+// embedding once more where it is tied. The weights of norms are resident: they are few, and read in another format
+// than the matrices.
 train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
 
 // Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
@@ -361,7 +361,12 @@ class DecoderModel : public train::Model {
                                        const compute::Tensor& received, Start&& start) const;
   void plan_split();
   void embed_parts(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& x) const;
-  void split_loss(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows) const;
+  void split_loss(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
+                  std::int64_t micro_batch) const;
+  void split_losses(compute::Backend& b, const compute::Tensor& logits, const compute::Tensor& labels,
+                    std::int64_t first, std::int64_t micro_batch) const;
+  void split_logits_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
+                             std::int64_t first) const;
   void split_backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
                       std::int64_t valid_rows) const;
   void split_layer_backward(compute::Backend& b, std::int64_t layer, train::PartExchange::Ticket& gathering) const;

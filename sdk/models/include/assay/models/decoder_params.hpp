@@ -265,11 +265,11 @@ inline constexpr auto checkpointing_params = table(
         .help("what adds the residual stream to a branch, fused and not of fp8: the norm behind it, or the product "
               "that ends it"));
 
-inline constexpr auto accumulation_params = table(
-    Param::integer("accumulation_steps", 1)
-        .at_least(1)
-        .at_most(1 << 16)
-        .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"));
+inline constexpr auto accumulation_params =
+    table(Param::integer("accumulation_steps", 1)
+              .at_least(1)
+              .at_most(1 << 16)
+              .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"));
 
 // Reads rope_scaling_params; INVALID_ARGUMENT that names the parameter where a kind lacks one, or cannot be meant.
 compute::RotaryScaling rope_scaling(const Case& c);
