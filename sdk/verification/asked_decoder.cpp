@@ -10,13 +10,15 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
                          "context_length", "loss_chunks"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
-  for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
-  // No experiment says these: torch.optim.AdamW's, whose decay SGD has, too, without momentum.
-  for (const auto& constant : Settings{{"beta1", double{0.9F}},
-                                       {"beta2", double{0.999F}},
-                                       {"eps", double{1e-8F}},
-                                       {"weight_decay", double{0.01F}},
-                                       {"momentum", 0}})
+  for (const char* of : {"rope_theta", "norm_eps", "lr", "muon_lr"}) asked_.emplace_back(of, c.get<double>(of));
+  for (const char* of : {"weight_decay", "muon_weight_decay", "muon_momentum"})
+    asked_.emplace_back(of, double{c.get<float>(of)});
+  asked_.emplace_back("muon_nesterov", c.get<bool>("muon_nesterov") ? 1 : 0);
+  asked_.emplace_back("muon_steps", static_cast<double>(c.get<std::int64_t>("muon_steps")));
+  asked_.emplace_back("muon_adjust", c.get<std::string_view>("muon_adjust") == "original" ? 0 : 1);
+  // No experiment says these: torch.optim.AdamW's, and SGD without momentum.
+  for (const auto& constant :
+       Settings{{"beta1", double{0.9F}}, {"beta2", double{0.999F}}, {"eps", double{1e-8F}}, {"momentum", 0}})
     asked_.push_back(constant);
 }
 
@@ -40,10 +42,16 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"rope_theta", m.rope_theta},
           {"norm_eps", m.norm_eps},
           {"lr", o.lr},
+          {"muon_lr", o.muon.lr},
+          {"weight_decay", of(o.weight_decay)},
+          {"muon_weight_decay", of(o.muon.weight_decay)},
+          {"muon_momentum", of(o.muon.momentum)},
+          {"muon_nesterov", of(o.muon.nesterov)},
+          {"muon_steps", of(o.muon.steps)},
+          {"muon_adjust", o.muon.adjust == train::MuonAdjust::original ? 0 : 1},
           {"beta1", of(o.beta1)},
           {"beta2", of(o.beta2)},
           {"eps", of(o.eps)},
-          {"weight_decay", of(o.weight_decay)},
           {"momentum", of(o.momentum)}};
 }
 
