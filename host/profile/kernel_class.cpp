@@ -20,7 +20,7 @@ struct Rule {
 constexpr Rule rules[] = {
     {"communication", {"nccl"}},
     {"loss", {"cross_entropy", "crossentropy"}},
-    {"optimizer", {"adamw", "adam_", "sgd", "optimizer"}},
+    {"optimizer", {"adamw", "adam_", "sgd", "muon", "optimizer"}},
     // The last two are parts of the backward pass: its row sums, and the gradient of the queries to its own type.
     {class_of_attention, {"sdpa", "fmha", "flash", "attention", "attn", "dot_do_o", "convert_dq"}},
     {class_of_softmax, {"softmax"}},

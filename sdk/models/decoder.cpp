@@ -123,7 +123,11 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
   const auto prefix_of = [](std::int64_t layer) { return "layers." + std::to_string(layer) + "."; };
   DecoderParameters ids;
   ids.layers.resize(static_cast<std::size_t>(c.layers));
-  if (!c.tied_embeddings) ids.lm_head = set.add({by_outputs("lm_head.weight", c.vocab_size, c.d_model)});
+  const auto of_words = [](train::Parameter table) {
+    table.row_parts = 0;
+    return table;
+  };
+  if (!c.tied_embeddings) ids.lm_head = set.add({of_words(by_outputs("lm_head.weight", c.vocab_size, c.d_model))});
   if (!c.is_split()) add_norm(ids.ln_final, "ln_final.weight");
   for (std::int64_t l = c.layers - 1; l >= 0; --l) {
     const std::string prefix = prefix_of(l);
@@ -153,7 +157,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     }
     if (!c.is_split()) add_norm(p.ln1, prefix + "ln1.weight");
   }
-  train::Parameter embeddings = by_inputs("token_embeddings.weight", c.vocab_size, c.d_model);
+  train::Parameter embeddings = of_words(by_inputs("token_embeddings.weight", c.vocab_size, c.d_model));
   if (!c.tied_embeddings) embeddings.init_std = 1.0F;
   ids.embeddings = set.add({std::move(embeddings)});
   if (c.tied_embeddings) ids.lm_head = ids.embeddings;

@@ -114,14 +114,15 @@ ExpertParameters add_expert_parameters(train::ParameterSet& set, const DecoderCo
   const auto deviation = [](std::int64_t out, std::int64_t in) {
     return std::sqrt(2.0F / static_cast<float>(in + out));
   };
-  const auto add = [&](const char* name, std::vector<std::int64_t> dims, float std) {
-    return set.add({{prefix + "moe." + name, std::move(dims), 0, 0.0F, std}});
+  const auto add = [&](const char* name, std::vector<std::int64_t> dims, float std, std::int64_t row_parts = 1) {
+    return set.add({{prefix + "moe." + name, std::move(dims), 0, 0.0F, std, row_parts}});
   };
+  constexpr std::int64_t no_matrix = 0, gate_and_up = 2;
   ExpertParameters p;
   p.w2 = add("experts.w2.weight", {count, d, ff}, deviation(d, ff));
-  if (c.experts.biases) p.w2_bias = add("experts.w2.bias", {count, d}, 0);
-  p.w13 = add("experts.w13.weight", {count, 2 * ff, d}, deviation(ff, d));
-  if (c.experts.biases) p.w13_bias = add("experts.w13.bias", {count, 2 * ff}, 0);
+  if (c.experts.biases) p.w2_bias = add("experts.w2.bias", {count, d}, 0, no_matrix);
+  p.w13 = add("experts.w13.weight", {count, 2 * ff, d}, deviation(ff, d), gate_and_up);
+  if (c.experts.biases) p.w13_bias = add("experts.w13.bias", {count, 2 * ff}, 0, no_matrix);
   p.router = add("router.weight", {c.experts.count, d}, deviation(c.experts.count, d));
   if (c.experts.biases) p.router_bias = add("router.bias", {c.experts.count}, 0);
   if (shared == 0) return p;

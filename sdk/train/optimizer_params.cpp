@@ -2,10 +2,23 @@
 
 namespace assay::train {
 
-OptimizerConfig optimizer_config(const Case& c) {
+OptimizerConfig optimizer_config(const Case& c, Matrices matrices) {
   OptimizerConfig optimizer;
   optimizer.name = c.choice("optimizer", optimizer_names);  // the config keeps a view
   optimizer.lr = c.get<double>("lr");
+  optimizer.weight_decay = c.get<float>("weight_decay");
+  if (optimizer.name == "muon" && matrices == Matrices::are_cut)
+    throw Error(
+        ASSAY_UNSUPPORTED,
+        "optimizer = \"muon\" updates whole matrices, and this workload shares them out over ranks, or has not "
+        "been told which of its parameters are one; expected optimizer = \"adamw\", or the workload decoder, moe "
+        "or ddp");
+  optimizer.muon = {.lr = c.get<double>("muon_lr"),
+                    .weight_decay = c.get<float>("muon_weight_decay"),
+                    .momentum = c.get<float>("muon_momentum"),
+                    .nesterov = c.get<bool>("muon_nesterov"),
+                    .steps = c.get<std::int64_t>("muon_steps"),
+                    .adjust = c.choice<MuonAdjust>("muon_adjust", muon_adjusts)};
   return optimizer;
 }
 

@@ -39,6 +39,10 @@ class PlacedGraph final : public compute::Graph {
 
 Trainer::Trainer(const Host& host, const TrainerConfig& config)
     : host_(host), config_(config), parameters_(config.precision), scaler_(config.precision) {
+  if (updates_beside_backward() && config_.optimizer.name == "muon")
+    throw Error(ASSAY_UNSUPPORTED,
+                "optimizer = \"muon\" makes the matrices' updates orthogonal when backward is over, in products that "
+                "take the whole device; expected update = \"after_backward\", or optimizer = \"adamw\"");
   if (updates_beside_backward() && scaler_.active())
     throw Error(ASSAY_UNSUPPORTED,
                 "an update beside backward cannot have a loss scale, which has to see all gradients first; expected "
@@ -167,6 +171,10 @@ void Trainer::take_state_memory() {
   state_memory_ =
       DeviceMemory(host_, ASSAY_MEMORY_OPTIMIZER_STATE, optimizer_bytes + scaler_.state_bytes(), "optimizer state");
   optimizer_->bind(state_memory_.data());
+  if (const std::size_t scratch = config_.train_step ? optimizer_->scratch_bytes() : 0; scratch > 0) {
+    optimizer_memory_ = DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, scratch, "the optimizer's matrices");
+    optimizer_->bind_scratch(optimizer_memory_.data());
+  }
   scaler_.bind(state_memory_.data<char>() + optimizer_bytes);
   lend_scalars(*model_);
 }

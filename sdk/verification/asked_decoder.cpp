@@ -20,7 +20,7 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
                          "context_length", "loss_chunks", "accumulation_steps"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
-  for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
+  for (const char* of : {"rope_theta", "norm_eps", "lr", "muon_lr"}) asked_.emplace_back(of, c.get<double>(of));
   for (const char* of : {"rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_beta_fast",
                          "rope_beta_slow", "rope_attention_factor"})
     asked_.emplace_back(of, c.get<double>(of));
@@ -28,12 +28,14 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
   asked_.emplace_back("rope_truncate", c.get<bool>("rope_truncate") ? 1 : 0);
   asked_.emplace_back("rope_scaling (of none, linear, llama3, yarn)",
                       place_of({"none", "linear", "llama3", "yarn"}, c.get<std::string>("rope_scaling")));
-  // No experiment says these: torch.optim.AdamW's, whose decay SGD has, too, without momentum.
-  for (const auto& constant : Settings{{"beta1", double{0.9F}},
-                                       {"beta2", double{0.999F}},
-                                       {"eps", double{1e-8F}},
-                                       {"weight_decay", double{0.01F}},
-                                       {"momentum", 0}})
+  for (const char* of : {"weight_decay", "muon_weight_decay", "muon_momentum"})
+    asked_.emplace_back(of, double{c.get<float>(of)});
+  asked_.emplace_back("muon_nesterov", c.get<bool>("muon_nesterov") ? 1 : 0);
+  asked_.emplace_back("muon_steps", static_cast<double>(c.get<std::int64_t>("muon_steps")));
+  asked_.emplace_back("muon_adjust", c.get<std::string_view>("muon_adjust") == "original" ? 0 : 1);
+  // No experiment says these: torch.optim.AdamW's, and SGD without momentum.
+  for (const auto& constant :
+       Settings{{"beta1", double{0.9F}}, {"beta2", double{0.999F}}, {"eps", double{1e-8F}}, {"momentum", 0}})
     asked_.push_back(constant);
 }
 
@@ -59,6 +61,7 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"rope_theta", m.rope_theta},
           {"norm_eps", m.norm_eps},
           {"lr", o.lr},
+          {"muon_lr", o.muon.lr},
           {"rope_factor", m.rope_scaling.factor},
           {"rope_low_freq_factor", m.rope_scaling.low},
           {"rope_high_freq_factor", m.rope_scaling.high},
@@ -68,10 +71,15 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"rope_original_context", m.rope_scaling.original_positions},
           {"rope_truncate", of(m.rope_scaling.whole_pairs)},
           {"rope_scaling (of none, linear, llama3, yarn)", of(m.rope_scaling.kind)},
+          {"weight_decay", of(o.weight_decay)},
+          {"muon_weight_decay", of(o.muon.weight_decay)},
+          {"muon_momentum", of(o.muon.momentum)},
+          {"muon_nesterov", of(o.muon.nesterov)},
+          {"muon_steps", of(o.muon.steps)},
+          {"muon_adjust", o.muon.adjust == train::MuonAdjust::original ? 0 : 1},
           {"beta1", of(o.beta1)},
           {"beta2", of(o.beta2)},
           {"eps", of(o.eps)},
-          {"weight_decay", of(o.weight_decay)},
           {"momentum", of(o.momentum)}};
 }
 

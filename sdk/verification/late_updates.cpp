@@ -44,17 +44,18 @@ void OptimizerCheck::set_late(std::int64_t step, Shows shows) {
   const bool decays = shows == Shows::decay && config.weight_decay > 0;
   const double rate = decayed_share / double{config.weight_decay};
   const auto taken = static_cast<double>(step - 1);
-  const bool is_adamw = config.name == "adamw";
-  const double first_share = is_adamw ? 1 - std::pow(double{config.beta1}, taken) : 1;
-  const double second_share = is_adamw ? 1 - std::pow(double{config.beta2}, taken) : 1;
+  const bool is_sgd = config.name == "sgd";
+  const double first_share = is_sgd ? 1 : 1 - std::pow(double{config.beta1}, taken);
+  const double second_share = is_sgd ? 1 : 1 - std::pow(double{config.beta2}, taken);
   for_each_part([&](train::ParameterSet::Id id, const train::ElementRange& part) {
     const double size = gradient_sizes_[id];
     // So large that an update at this rate moves no weight by more than about 1/64.
     const double root = decays ? 64 * rate * size : size;
-    const train::ElementRange packed = optimizer_.packed(part);
+    const bool is_matrix = matrices_ && !train::matrices_of(set_.all()[id]).empty();
     const auto draw = [&](std::size_t index, double mean, double deviation) {
       const Tensor moment = optimizer_.moment(index);
-      if (!moment) return;
+      if (!moment || (is_matrix && index == 1)) return;
+      const train::ElementRange packed = optimizer_.packed(part, index);
       backend_.run(op::RandomNormal{.x = moment.slice(0, packed.begin, packed.elements()),
                                     .seed = seed + index,
                                     .stream = static_cast<std::uint64_t>(part.begin),
@@ -68,7 +69,7 @@ void OptimizerCheck::set_late(std::int64_t step, Shows shows) {
   backend_.upload(optimizer_.step_number(), &before);
   if (decays) backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = rate});
   backend_.synchronize();
-  before_ = read();
+  keep(read());
 }
 
 void OptimizerCheck::set_scaler(double scale, std::int64_t good_steps) {

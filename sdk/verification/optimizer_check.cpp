@@ -12,6 +12,8 @@
 #include <mutex>
 #include <set>
 
+#include "roundings.hpp"
+
 namespace assay::verification {
 
 namespace op = compute::op;
@@ -27,17 +29,7 @@ constexpr std::int64_t least_of_parameter = 4 * run;
 
 // What an update may be off by, in roundings of fp32 to the size of what is added up. Two to three are found.
 constexpr double allowed_roundings = 8;
-constexpr double fp32_rounding = 0x1p-24;
 constexpr double least_normal = 0x1p-126;  // below it a device may flush to zero
-
-// Half a unit in the last place of a stored number: what rounding to its format may be off by.
-double half_unit(DType dtype, double x) {
-  if (dtype == DType::f32) return 0;  // part of the roundings
-  const int mantissa = dtype == DType::bf16 ? 7 : 10;
-  const int least_exponent = dtype == DType::bf16 ? -126 : -14;
-  const int exponent = x == 0 ? least_exponent : std::max(std::ilogb(x), least_exponent);
-  return std::ldexp(0.5, exponent - mantissa);
-}
 
 // How far `found` is from `expected` beyond the rounding of its format, in roundings of fp32 of `magnitude`.
 double roundings(double found, double expected, double magnitude, DType dtype) {
@@ -53,7 +45,7 @@ struct OptimizerCheck::Rule {
   const train::OptimizerConfig& config;
   double rate, unscale;
   std::int64_t step;  // counted from 1
-  bool is_adamw = config.name == "adamw";
+  bool is_sgd = config.name == "sgd";
   double correction1 = 1 - std::pow(double{config.beta1}, static_cast<double>(step));
   double correction2 = 1 - std::pow(double{config.beta2}, static_cast<double>(step));
 
@@ -65,7 +57,16 @@ struct OptimizerCheck::Rule {
   };
 
   Update operator()(const Element& old, double gradient) const {
-    return is_adamw ? adamw(old, gradient * unscale) : sgd(old, gradient * unscale);
+    return is_sgd ? sgd(old, gradient * unscale) : adamw(old, gradient * unscale);
+  }
+
+  // Of Muon's matrices the momentum alone is element-wise.
+  Update momentum_of_matrix(const Element& old, double gradient) const {
+    const double kept = config.muon.momentum, g = gradient * unscale;
+    Update u;
+    u.now.first = kept * old.first + (1 - kept) * g;
+    u.magnitude.first = std::abs(old.first) + std::abs(g);
+    return u;
   }
 
   Update adamw(const Element& old, double g) const {
@@ -103,15 +104,30 @@ OptimizerCheck::OptimizerCheck(const train::Trainer& trainer, const train::Optim
       moved_(set_.all().size()) {
   if (!trainer_.has_update())
     throw Error(ASSAY_UNSUPPORTED, "the trainer has no optimizer to check: its configuration says train_step = false");
+  if (optimizer_.muon()) matrices_.emplace(trainer_, optimizer_);
   choose_pieces(most);
   backend_.synchronize();
-  before_ = read();
+  keep(read());
   const auto configured = static_cast<float>(optimizer_.config().lr);
-  if (before_.step != 0 || rate() != configured)
+  if (before_.step != 0 || rate(optimizer_.learning_rate()) != configured)
     throw Error(ASSAY_WRONG_RESULT, "before the first update the optimizer is at step " + std::to_string(before_.step) +
-                                        " with learning rate " + workload::number(double{rate()}, "%.9g") +
+                                        " with learning rate " +
+                                        workload::number(double{rate(optimizer_.learning_rate())}, "%.9g") +
                                         ", expected step 0 and " + workload::number(double{configured}, "%.9g"));
+  if (const compute::Tensor of_matrices = optimizer_.matrix_learning_rate()) {
+    const auto of_config = static_cast<float>(optimizer_.config().muon.lr);
+    if (const float found = rate(of_matrices); found != of_config)
+      throw Error(ASSAY_WRONG_RESULT, "before the first update the learning rate of matrices is " +
+                                          workload::number(double{found}, "%.9g") + ", expected " +
+                                          workload::number(double{of_config}, "%.9g"));
+  }
   check_copies(before_.values);
+}
+
+// What the next update begins with.
+void OptimizerCheck::keep(State state) {
+  before_ = std::move(state);
+  if (matrices_) matrices_->keep();
 }
 
 // Before the first update too: what a step reads is the weight, rounded to the activations' format.
@@ -159,9 +175,11 @@ void OptimizerCheck::choose_pieces(std::int64_t most_of_arena) {
     for (const compute::ElementSpan& piece : compute::spread_spans(part.elements(), most, run)) {
       const train::ElementRange arena{part.begin + piece.first, part.begin + piece.first + piece.count};
       const train::ElementRange packed = optimizer_.packed(arena);
-      pieces_.push_back({id, arena, static_cast<std::size_t>(checked_elements())});
+      const bool is_matrix = matrices_ && !train::matrices_of(set_.all()[id]).empty();
+      pieces_.push_back({id, arena, static_cast<std::size_t>(checked_elements()), is_matrix});
       arena_spans_.push_back({arena.begin, arena.elements()});
       packed_spans_.push_back({packed.begin, packed.elements()});
+      if (!is_matrix) second_spans_.push_back({optimizer_.packed(arena, 1).begin, packed.elements()});
     }
   });
 }
@@ -176,13 +194,28 @@ OptimizerCheck::State OptimizerCheck::read() const {
   state.scaler = scaler_state(trainer_);
   state.values = read(set_.all_values(), arena_spans_);
   state.first = read(optimizer_.moment(0), packed_spans_);
-  state.second = read(optimizer_.moment(1), packed_spans_);
+  state.second = with_gaps(read(optimizer_.moment(1), second_spans_));
   return state;
 }
 
-float OptimizerCheck::rate() const {
+// What was read of the pieces that are no matrices, each in its place among those of all.
+std::vector<float> OptimizerCheck::with_gaps(std::vector<float> read) const {
+  if (read.empty() || !matrices_) return read;
+  std::vector<float> all;
+  auto from = read.begin();
+  for (const Piece& piece : pieces_) {
+    const auto count = static_cast<std::ptrdiff_t>(piece.count());
+    if (piece.is_matrix)
+      all.insert(all.end(), piece.count(), 0.0F);
+    else
+      all.insert(all.end(), from, from + count), from += count;
+  }
+  return all;
+}
+
+float OptimizerCheck::rate(const Tensor& of) const {
   float rate = 0;
-  backend_.download(&rate, optimizer_.learning_rate());
+  backend_.download(&rate, of);
   return rate;
 }
 
@@ -207,17 +240,20 @@ void OptimizerCheck::after_step() {
     throw Error(ASSAY_WRONG_RESULT, std::string("after a step ") +
                                         (skips ? "whose gradients overflow" : "whose gradients are finite") +
                                         " the loss scaler has " + now.scaler.text() + ", expected " + expected.text());
-  const Rule rule{optimizer_.config(), double{rate()}, 1 / trainer_.scaler().scale_of_gradients(backend_), now.step};
+  const Rule rule{optimizer_.config(), double{rate(optimizer_.learning_rate())},
+                  1 / trainer_.scaler().scale_of_gradients(backend_), now.step};
   if (skips) {
     for (const Piece& piece : pieces_)
       if (!is_same(piece, now))
         throw Error(ASSAY_WRONG_RESULT, "a step that the loss scale skips has changed " +
                                             set_.all()[piece.parameter].name + " or its moments");
+    if (matrices_) matrices_->require_same();
   } else {
     check_copies(now.values);
     for_each_piece([&](const Piece& piece, Findings& findings) { compare(piece, now, rule, gradients, findings); });
+    if (matrices_) matrices_->compare(double{rate(optimizer_.matrix_learning_rate())}, rule.unscale, now.step);
   }
-  before_ = std::move(now);
+  keep(std::move(now));
 }
 
 bool OptimizerCheck::is_same(const Piece& piece, const State& now) const {
@@ -236,14 +272,16 @@ void OptimizerCheck::compare(const Piece& piece, const State& now, const Rule& r
   for (std::size_t i = piece.begin; i < piece.begin + piece.count(); ++i) {
     const Rule::Element old{double{before_.values[i]}, before_.first.empty() ? 0 : double{before_.first[i]},
                             before_.second.empty() ? 0 : double{before_.second[i]}};
-    const Rule::Update expected = rule(old, double{gradients[i]});
+    const Rule::Update expected =
+        piece.is_matrix ? rule.momentum_of_matrix(old, double{gradients[i]}) : rule(old, double{gradients[i]});
     const auto check = [&](const char* what, double found, double should_be, double magnitude, DType dtype) {
       judge(roundings(found, should_be, magnitude, dtype), piece, what, found, should_be, findings);
     };
     const Rule::Element &right = expected.now, &magnitude = expected.magnitude;
+    if (!now.first.empty()) check("a first moment", double{now.first[i]}, right.first, magnitude.first, policy.state);
+    if (piece.is_matrix) continue;
     has_moved = has_moved || shows(old.value, right.value, magnitude.value);
     check("a weight", double{now.values[i]}, right.value, magnitude.value, policy.parameter);
-    if (!now.first.empty()) check("a first moment", double{now.first[i]}, right.first, magnitude.first, policy.state);
     if (!now.second.empty())
       check("a second moment", double{now.second[i]}, right.second, magnitude.second, policy.state);
   }
@@ -274,7 +312,7 @@ void OptimizerCheck::judge(double error, const Piece& piece, const char* what, d
 // later step would find no numbers.
 double OptimizerCheck::choose_visible_rate() const {
   constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5, most_share = 1;
-  if (optimizer_.config().name == "adamw") return adamw_rate;
+  if (optimizer_.config().name != "sgd") return adamw_rate;
   double needed = 0, most = std::numeric_limits<double>::infinity();
   for (const Squares& one : squares()) {
     if (!one.tell()) continue;
@@ -305,6 +343,9 @@ std::vector<OptimizerCheck::Squares> OptimizerCheck::squares() const {
 void OptimizerCheck::set_visible_rate() {
   if (visible_rate_ == 0) visible_rate_ = choose_visible_rate();
   backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = visible_rate_});
+  // The weights of a matrix that is made orthogonal are about one over the root of its longer side.
+  if (const Tensor of_matrices = optimizer_.matrix_learning_rate())
+    backend_.run(op::Fill{.x = of_matrices, .value = 0x1p-4});
 }
 
 std::int64_t OptimizerCheck::checked_elements() const {
@@ -313,16 +354,21 @@ std::int64_t OptimizerCheck::checked_elements() const {
 
 std::string OptimizerCheck::text() const {
   const std::int64_t checked = checked_elements();
-  std::set<train::ParameterSet::Id> parameters;
-  for (const Piece& piece : pieces_) parameters.insert(piece.parameter);
+  std::set<train::ParameterSet::Id> parameters, no_matrices;
+  for (const Piece& piece : pieces_) {
+    parameters.insert(piece.parameter);
+    if (!piece.is_matrix) no_matrices.insert(piece.parameter);
+  }
   std::string text =
       "optimizer: " + std::to_string(updates_) + (updates_ == 1 ? " update" : " updates") + " of " +
       std::to_string(checked) + " of " + std::to_string(elements_) + " elements of " +
       std::to_string(parameters.size()) + " parameters within " + workload::number(worst_roundings_, "%.2g") +
       " roundings of float64 (tolerance " + workload::number(allowed_roundings) + "), weights of " +
-      std::to_string(std::count(moved_.begin(), moved_.end(), true)) + " of them moved by more than that";
+      std::to_string(std::count(moved_.begin(), moved_.end(), true)) + " of " +
+      (matrices_ ? "the " + std::to_string(no_matrices.size()) + " that are no matrices" : std::string("them")) +
+      " moved by more than that";
   if (skipped_ > 0) text += ", " + std::to_string(skipped_) + " of them skipped";
-  return text + "; ";
+  return text + "; " + (matrices_ ? matrices_->text() : "");
 }
 
 std::string check_updates(train::Trainer& trainer, const std::function<void()>& step) {

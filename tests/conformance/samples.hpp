@@ -335,6 +335,20 @@ inline op::Sgd sample(Given& g, Kind<op::Sgd>) {
           .options = {.momentum = 0.9F},
           .compute_copy = g.room({48}, DType::bf16)};
 }
+inline op::MuonMomentum sample(Given& g, Kind<op::MuonMomentum>) {
+  return {.gradient = g.numbers({2, 48}),
+          .momentum = g.numbers({2, 48}),
+          .update = g.room({2, 48}),
+          .options = {.momentum = 0.5F}};
+}
+inline op::NormalizeRows sample(Given& g, Kind<op::NormalizeRows>) { return {.x = g.numbers({2, 48})}; }
+inline op::MuonUpdate sample(Given& g, Kind<op::MuonUpdate>) {
+  return {.parameter = g.numbers({2, 48}),
+          .update = g.numbers({2, 48}),
+          .lr = g.one(0.5),
+          .options = {},
+          .compute_copy = g.room({2, 48}, DType::bf16)};
+}
 inline op::UpdateLossScale sample(Given& g, Kind<op::UpdateLossScale>) {
   return {.scale = g.one(8),
           .nonfinite = g.one(0),

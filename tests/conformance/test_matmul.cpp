@@ -264,8 +264,29 @@ TEST(Matmul, AddsAResidual) {
   EXPECT_EQ(call(other, as_it_is), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(wider->slice(1, 0, 7), as_it_is), ASSAY_INVALID_ARGUMENT) << "of other steps";
   EXPECT_EQ(call(residual, [](op::Matmul& p) { p.accumulate = true; }), ASSAY_INVALID_ARGUMENT);
-  EXPECT_EQ(call(residual, [](op::Matmul& p) { p.alpha = 2; }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call({}, [](op::Matmul& p) { p.residual_scale = 2; }), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(residual, [&](op::Matmul& p) { p.bias = bias; }), ASSAY_INVALID_ARGUMENT);
+}
+
+// As the steps of Newton and Schulz have it: a batch, a factor of the product and another one of what is added.
+TEST(Matmul, AddsAScaledResidualInABatch) {
+  const std::int64_t batch = 3, m = 24, k = 40, n = 56;
+  const float alpha = 2.0315F, scale = -4.775F;
+  for (const Types& t : type_pairs()) {
+    const Values x = random_values(t.input, batch * m * k, 1), y = random_values(t.input, batch * k * n, 2);
+    const Values residual = random_values(t.output, batch * m * n, 3, 0.0, 4.0);
+    const DeviceTensor a(t.input, {batch, k, m}, x), b(t.input, {batch, k, n}, y), c(t.output, {batch, m, n}),
+        added(t.output, {batch, m, n}, residual);
+    run([&] {
+      backend().run(op::Matmul{
+          .a = a, .b = b, .c = c, .transpose_a = true, .alpha = alpha, .residual = added, .residual_scale = scale});
+    });
+    Values scaled = residual;
+    for (double& value : scaled) value *= static_cast<double>(scale);
+    const Form o{.transpose_a = true, .alpha = alpha, .accumulate = true};
+    check("matmul with a residual", t.input, c.read(), product(x, y, scaled, batch, m, k, n, o),
+          tolerance(t.output, k, true));
+  }
 }
 
 // Inputs are rounded, or cut, to ten bits of mantissa; sums stay in fp32.

@@ -111,6 +111,40 @@ void MutantBackend::execute(const op::Sgd& op) {
   call();
 }
 
+void MutantBackend::execute(const op::MuonMomentum& op) {
+  op::MuonMomentum changed = op;
+  if (broken("muon_momentum.forgotten"))
+    edit(op.momentum, [](auto& v) {
+      for (float& x : v) x = 0;
+    });
+  if (broken("muon_momentum.larger")) changed.options.momentum = 0.5F * (1 + changed.options.momentum);
+  if (op.options.nesterov && broken("muon_momentum.without_nesterov")) changed.options.nesterov = false;
+  real().run(changed);
+}
+
+void MutantBackend::execute(const op::NormalizeRows& op) {
+  if (broken("normalize_rows.does_nothing")) return;
+  real().run(op);
+  if (broken("normalize_rows.half"))
+    edit(op.x, [](auto& v) {
+      for (float& x : v) x *= 0.5F;
+    });
+}
+
+void MutantBackend::execute(const op::MuonUpdate& op) {
+  op::MuonUpdate changed = op;
+  const auto call = [&] { real().run(changed); };
+  if (broken("muon_update.does_nothing")) return;
+  if (op.options.weight_decay != 0 && broken("muon_update.no_weight_decay")) changed.options.weight_decay = 0;
+  if (broken("muon_update.double_factor")) changed.options.factor *= 2;
+  if (broken("muon_update.uphill")) return with_other<float>(op.lr, negate_all, call);
+  if (op.compute_copy && broken("muon_update.copy_stale")) changed.compute_copy = {};
+  if (op.parameter.dim(0) > 1 && broken("muon_update.last_matrix_left_out"))
+    for (Tensor* t : std::initializer_list<Tensor*>{&changed.parameter, &changed.update, &changed.compute_copy})
+      *t = head(*t, op.parameter.dim(0) - 1);
+  call();
+}
+
 // ---- loss scale ----------------------------------------------------------------------------------------------------
 
 void MutantBackend::execute(const op::CountNonfinite& op) {

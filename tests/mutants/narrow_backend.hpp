@@ -45,9 +45,11 @@ class NarrowBackend final : public compute::ForwardingBackend {
         [&](const op::RmsNormBackward& op) { eight_bits_apart(op, op.x, &op::RmsNormBackward::dx); },
         [&](const op::SwigluBackward& op) { halves_in_eight_bits(op); },
         // These serve 16 bits on every device.
-        [&](const op::Sgd& op) { real().run(op); }, [&](const op::OrderedSum& op) { real().run(op); },
-        [&](const op::OrderedDot& op) { real().run(op); }, [&](const op::SpoilPlaces& op) { real().run(op); },
-        [&](const op::MarkStep& op) { real().run(op); }, [&](const auto& op) { widened(op); });
+        [&](const op::Sgd& op) { real().run(op); }, [&](const op::MuonMomentum& op) { real().run(op); },
+        [&](const op::NormalizeRows& op) { real().run(op); }, [&](const op::MuonUpdate& op) { real().run(op); },
+        [&](const op::OrderedSum& op) { real().run(op); }, [&](const op::OrderedDot& op) { real().run(op); },
+        [&](const op::SpoilPlaces& op) { real().run(op); }, [&](const op::MarkStep& op) { real().run(op); },
+        [&](const auto& op) { widened(op); });
   }
 
  private:

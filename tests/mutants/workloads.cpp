@@ -72,6 +72,11 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"matmul",     "quantize_rows",    "quantize_columns", "transpose_eight_bits",
                        "eight_bits", "rms_norm_backward"};
 
+  add("decoder", "muon", step + "optimizer = \"muon\"\n");
+  cases.back().only = {"muon_momentum", "normalize_rows", "muon_update"};
+  add("decoder", "muon_bf16", step + "optimizer = \"muon\"\nprecision = \"bf16\"\n");
+  cases.back().only = {"muon_update"};
+
   // With layers of more elements than a stretch of the update has at least.
   add("decoder", "beside",
       "d_model = 256\nd_ff = 512\nlayers = 2\nheads = 2\nvocab_size = 96\nbatch_size = 2\ncontext_length = 16\n"

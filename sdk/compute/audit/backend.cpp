@@ -50,6 +50,9 @@ void AuditedBackend::execute(const op::OrderedDot& op) { real().run(op); }
 void AuditedBackend::execute(const op::Advance& op) { real().run(op); }
 void AuditedBackend::execute(const op::AdamW& op) { real().run(op); }
 void AuditedBackend::execute(const op::Sgd& op) { real().run(op); }
+void AuditedBackend::execute(const op::MuonMomentum& op) { real().run(op); }
+void AuditedBackend::execute(const op::NormalizeRows& op) { real().run(op); }
+void AuditedBackend::execute(const op::MuonUpdate& op) { real().run(op); }
 void AuditedBackend::execute(const op::UpdateLossScale& op) { real().run(op); }
 void AuditedBackend::execute(const op::SpoilPlaces& op) { real().run(op); }
 void AuditedBackend::execute(const op::MarkStep& op) { real().run(op); }

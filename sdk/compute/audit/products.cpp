@@ -163,6 +163,12 @@ void AuditedBackend::execute(const op::Matmul& op) {
     return Sum{factor * sums.values[i], std::abs(factor) * std::sqrt(sums.squares[i])};
   };
 
+  const double kept = op.residual ? static_cast<double>(op.residual_scale) : 1;
+  const auto old_sum = [&](const Sums& sums, std::size_t i) {
+    const Sum old = sum_at(sums, i);
+    return Sum{kept * old.value, std::abs(kept) * old.norm};
+  };
+
   for (std::size_t which = 0; which < matrices.size(); ++which) {
     const std::int64_t index = matrices[which];
     const Tensor right = right_of(index);
@@ -176,7 +182,7 @@ void AuditedBackend::execute(const op::Matmul& op) {
     rounding.least = fixed_step(n);
     for (std::size_t r = 0; r < rows.size(); ++r)
       of_rows.judge({rows[r], sum_at(c.of_rows, r), product(a.of_rows, r, factors.row_scale, rows[r]),
-                     sum_at(before[which].of_rows, r), Sum{of_bias, std::sqrt(of_bias_squares)}},
+                     old_sum(before[which].of_rows, r), Sum{of_bias, std::sqrt(of_bias_squares)}},
                     rounding);
     rounding.least = fixed_step(m);
     if (whole) {
@@ -186,7 +192,7 @@ void AuditedBackend::execute(const op::Matmul& op) {
         of_columns.judge(
             {static_cast<std::int64_t>(j), sum_at(c.of_columns, j),
              product(b.of_columns, j, factors.column_scale, static_cast<std::int64_t>(j)),
-             sum_at(before[which].of_columns, j), Sum{of_row_signs * bias, std::abs(bias) * std::sqrt(f(m))}},
+             old_sum(before[which].of_columns, j), Sum{of_row_signs * bias, std::abs(bias) * std::sqrt(f(m))}},
             rounding);
       }
     }

@@ -217,8 +217,9 @@ void check(const op::Matmul& op) {
     require_same_shape("matmul with a residual", c, op.residual);
     if (op.residual.stride != c.stride)
       invalid(op.name, "a residual whose steps are not those of c; expected the same: use add");
-    if (op.accumulate || op.alpha != 1.0F || op.bias)
-      invalid(op.name, "a residual with accumulate, alpha or a bias; expected it alone: use add");
+    if (op.accumulate || op.bias) invalid(op.name, "a residual with accumulate or a bias; expected it alone: use add");
+  } else if (op.residual_scale != 1.0F) {
+    invalid(op.name, fmt::format("residual_scale {} and no residual; expected both", op.residual_scale));
   }
   if (!op.bias) return;
   require_dtype("matmul with a bias", op.bias, {c.dtype});

@@ -173,6 +173,50 @@ void check(const op::Sgd& op) {
   require_state(op.name, "momentum", op.momentum, op.parameter);
 }
 
+namespace {
+
+// Matrices of which each one's elements lie one after the other, and one step leads from each to the next.
+void require_matrices(const char* operation, const char* name, const Tensor& t, const Tensor& like) {
+  require_rank(operation, t, 2);
+  if (t.dim(0) != like.dim(0) || t.dim(1) != like.dim(1))
+    invalid(operation, fmt::format("{} is {}; expected [{}, {}], as many matrices of as many elements", name,
+                                   shape_text(t), like.dim(0), like.dim(1)));
+  static_cast<void>(as_rows(operation, t));
+}
+
+void require_packed_matrices(const char* operation, const Tensor& t) {
+  require_float(operation, t);
+  require_dtype(operation, t, {DType::f32, DType::bf16});
+  require_rank(operation, t, 2);
+  require_contiguous(operation, t);
+}
+
+}  // namespace
+
+void check(const op::MuonMomentum& op) {
+  require_packed_matrices(op.name, op.update);
+  require_float(op.name, op.gradient);
+  require_dtype(op.name, op.momentum, {DType::f32, DType::bf16});
+  require_matrices(op.name, "gradient", op.gradient, op.update);
+  require_matrices(op.name, "momentum", op.momentum, op.update);
+  require_loss_scale(op.name, op.loss_scale);
+}
+
+void check(const op::NormalizeRows& op) { require_packed_matrices(op.name, op.x); }
+
+void check(const op::MuonUpdate& op) {
+  require_packed_matrices(op.name, op.update);
+  require_dtype(op.name, op.parameter, {DType::f32, DType::bf16});
+  require_matrices(op.name, "parameter", op.parameter, op.update);
+  if (op.compute_copy) {
+    require_float(op.name, op.compute_copy);
+    require_dtype(op.name, op.compute_copy, {DType::bf16, DType::f16});
+    require_matrices(op.name, "compute_copy", op.compute_copy, op.update);
+  }
+  require_number(op.name, "lr", op.lr, "the learning rate");
+  require_loss_scale(op.name, op.loss_scale);
+}
+
 void check(const op::UpdateLossScale& op) {
   require_number(op.name, "scale", op.scale, "the loss scale");
   require_number(op.name, "nonfinite", op.nonfinite, "how many gradients are not finite");

@@ -1,11 +1,13 @@
 // Loss, reductions and optimizers: scratch, and the constants of a step.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <assay/compute/sixteen_bit.hpp>
 #include <cmath>
 #include <limits>
 
 #include "cpu_backend.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/loss.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/reduction.hpp"
@@ -152,6 +154,54 @@ void CpuBackend::execute(const op::Sgd& op) {
                           .momentum = op.options.momentum,
                           .first = step_number(op.name, op.step) == 1};
   optimizer_kernels(isa_).sgd(args, constants);
+}
+
+// The elements of matrix `b` of [B, E].
+static void* matrix_at(const Tensor& t, std::int64_t b) { return t.slice(0, b, 1).data; }
+
+void CpuBackend::execute(const op::MuonMomentum& op) {
+  refuse_loss_scale(op.name, op.loss_scale.scale);
+  if (preparing()) return;
+  for (std::int64_t b = 0; b < op.update.dim(0); ++b)
+    optimizer_kernels(isa_).muon_momentum({.bf16_gradient = op.gradient.dtype == DType::bf16,
+                                           .bf16_momentum = op.momentum.dtype == DType::bf16,
+                                           .bf16_update = op.update.dtype == DType::bf16,
+                                           .count = op.update.dim(1),
+                                           .gradient = matrix_at(op.gradient, b),
+                                           .momentum = matrix_at(op.momentum, b),
+                                           .update = matrix_at(op.update, b),
+                                           .kept = op.options.momentum,
+                                           .taken = static_cast<float>(1.0 - static_cast<double>(op.options.momentum)),
+                                           .nesterov = op.options.nesterov});
+}
+
+void CpuBackend::execute(const op::NormalizeRows& op) {
+  void* const partials = scratch(partials_bytes);
+  if (preparing()) return;
+  for (std::int64_t b = 0; b < op.x.dim(0); ++b) {
+    const Tensor row = op.x.slice(0, b, 1);
+    float squares = 0;
+    reduction_kernels(isa_).sum_of_squares(reduction_args(row, Tensor(&squares, DType::f32, {1}), 1.0F, partials));
+    const double norm = std::max(std::sqrt(double{squares}), double{op.eps});
+    elementwise_kernels(isa_).scale[index_of(row.dtype)](row.data, static_cast<float>(1 / norm), row.data,
+                                                         row.elements());
+  }
+}
+
+void CpuBackend::execute(const op::MuonUpdate& op) {
+  refuse_loss_scale(op.name, op.loss_scale.scale);
+  if (preparing()) return;
+  const double rate = *data_of<float>(op.lr);
+  for (std::int64_t b = 0; b < op.update.dim(0); ++b)
+    optimizer_kernels(isa_).muon_update(
+        {.bf16_parameter = op.parameter.dtype == DType::bf16,
+         .bf16_update = op.update.dtype == DType::bf16,
+         .count = op.update.dim(1),
+         .parameter = matrix_at(op.parameter, b),
+         .update = matrix_at(op.update, b),
+         .compute_copy = op.compute_copy ? static_cast<std::uint16_t*>(matrix_at(op.compute_copy, b)) : nullptr,
+         .keep = static_cast<float>(1.0 - rate * static_cast<double>(op.options.weight_decay)),
+         .rate = static_cast<float>(rate * static_cast<double>(op.options.factor))});
 }
 
 // ---- the account of steps ------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ struct Problem {
   std::int32_t batch_rank = 0;
   DType input{}, output{};
   std::uint32_t alpha_bits = 0;
-  std::int32_t accumulate = 0;
-  std::int32_t bias = 0;  // 0: none, or 1 + its type
+  std::uint32_t sum_bits = 0;  // the factor of what c holds before; 0: c is written anew
+  std::int32_t bias = 0;       // 0: none, or 1 + its type
 };
 static_assert(std::has_unique_object_representations_v<Problem>);
 
@@ -51,7 +51,7 @@ std::string describe(const Problem& p) {
   std::string batch;
   for (int i = 0; i < p.batch_rank; ++i) batch += fmt::format("{}x", p.batch[i]);
   return fmt::format("matmul {}->{} {}[{}x{}]*[{}x{}]{}{}{}", name_of(p.input), name_of(p.output), batch, p.m, p.k, p.k,
-                     p.n, p.accumulate ? " accumulate" : "", p.bias ? " bias" : "",
+                     p.n, p.sum_bits ? " accumulate" : "", p.bias ? " bias" : "",
                      std::bit_cast<float>(p.alpha_bits) == 1.0F ? "" : " scaled");
 }
 
@@ -115,7 +115,7 @@ Problem problem_of(const op::Matmul& op) {
   put(p.c_step, c, false, p.m, p.n);
   p.input = a.dtype, p.output = c.dtype;
   p.alpha_bits = std::bit_cast<std::uint32_t>(op.alpha);
-  p.accumulate = op.accumulate;
+  if (op.accumulate) p.sum_bits = std::bit_cast<std::uint32_t>(op.residual_scale);
   if (op.bias) p.bias = 1 + static_cast<std::int32_t>(op.bias.dtype);
   return p;
 }
@@ -149,13 +149,13 @@ dnnl::primitive_attr attributes_of(const Problem& p) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::post_ops then;
-  const float alpha = std::bit_cast<float>(p.alpha_bits);
+  const float alpha = std::bit_cast<float>(p.alpha_bits), kept = std::bit_cast<float>(p.sum_bits);
 #if DNNL_VERSION_MAJOR < 3
   if (alpha != 1.0F) attributes.set_output_scales(0, {alpha});
-  if (p.accumulate) then.append_sum(1.0F);
+  if (p.sum_bits) then.append_sum(kept);
 #else
   if (alpha != 1.0F) then.append_eltwise(dnnl::algorithm::eltwise_linear, alpha, 0.0F);
-  if (p.accumulate) then.append_sum(1.0F);
+  if (p.sum_bits) then.append_sum(kept);
 #endif
   if (then.len() > 0) attributes.set_post_ops(then);
   return attributes;
@@ -387,7 +387,9 @@ void CpuBackend::execute(const op::Matmul& op) {
                               .c = c,
                               .transpose_a = op.transpose_a,
                               .transpose_b = op.transpose_b,
-                              .accumulate = true});
+                              .alpha = op.alpha,
+                              .accumulate = true,
+                              .residual_scale = op.residual_scale});  // here the factor of what c holds
   }
   if (op.a_scale || (op.a.dtype == DType::bf16 && !MatmulCache::multiplies_bf16())) return matmul_widened(op);
   MatmulCache::Plan& plan = matmuls_->find(op, preparing());

@@ -1,6 +1,7 @@
 // Loss, reductions and optimizers, and scratch. The constants of a step come from device memory.
 #include "cuda_backend.hpp"
 #include "kernels/cross_entropy.hpp"
+#include "kernels/muon.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/ordered_sum.hpp"
 #include "kernels/reduction.hpp"
@@ -43,6 +44,10 @@ LossScalePointers loss_scale_pointers(const Tensor& scale, const Tensor& nonfini
   pointers.scale = data_of<float>(scale);
   pointers.nonfinite = data_of<float>(nonfinite);
   return pointers;
+}
+
+MuonShape muon_shape(const Tensor& matrices, int multiprocessors) {
+  return {matrices.dim(0), matrices.dim(1), multiprocessors};
 }
 
 template <class Op>
@@ -141,6 +146,34 @@ void CudaBackend::execute(const op::Sgd& op) {
   OptimizerArgs args = optimizer_args(op, multiprocessors_, lane_ != 0);
   if (op.options.momentum != 0.0F) args.first = op.momentum.data;
   if (!preparing()) cuda::sgd(args, op.options, stream());
+}
+
+void CudaBackend::execute(const op::MuonMomentum& op) {
+  const MuonMomentumArgs args{.shape = muon_shape(op.update, multiprocessors_),
+                              .gradient = {op.gradient.dtype, op.gradient.data, op.gradient.step(0)},
+                              .momentum = {op.momentum.dtype, op.momentum.data, op.momentum.step(0)},
+                              .update = {op.update.dtype, op.update.data, op.update.step(0)},
+                              .loss_scale = loss_scale_pointers(op.loss_scale.scale, op.loss_scale.nonfinite)};
+  if (!preparing()) cuda::muon_momentum(args, op.options, stream());
+}
+
+void CudaBackend::execute(const op::NormalizeRows& op) {
+  const std::size_t partials = normalize_partials(op.x.dim(0), op.x.dim(1));
+  const NormalizeRowsArgs args{.shape = muon_shape(op.x, multiprocessors_),
+                               .x = {op.x.dtype, op.x.data, op.x.step(0)},
+                               .eps = op.eps,
+                               .partials = static_cast<double*>(scratch(partials * sizeof(double)))};
+  if (!preparing()) cuda::normalize_rows(args, stream());
+}
+
+void CudaBackend::execute(const op::MuonUpdate& op) {
+  const MuonUpdateArgs args{.shape = muon_shape(op.update, multiprocessors_),
+                            .parameter = {op.parameter.dtype, op.parameter.data, op.parameter.step(0)},
+                            .update = {op.update.dtype, op.update.data, op.update.step(0)},
+                            .compute_copy = {op.compute_copy.dtype, op.compute_copy.data, op.compute_copy.step(0)},
+                            .lr = data_of<float>(op.lr),
+                            .loss_scale = loss_scale_pointers(op.loss_scale.scale, op.loss_scale.nonfinite)};
+  if (!preparing()) cuda::muon_update(args, op.options, stream());
 }
 
 void CudaBackend::execute(const op::UpdateLossScale& op) {

@@ -213,7 +213,7 @@ cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algori
     if (key_.scaled == 2) set(&description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, at.b_scale);
     set(&description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, at.a_scale);
   }
-  const float beta = key_.accumulate || key_.residual ? 1.0F : 0.0F;
+  const float beta = key_.residual ? at.residual_scale : key_.accumulate ? 1.0F : 0.0F;
   const void* const added = key_.residual ? at.residual : at.c;
   return cublasLtMatmul(handle, &description, &alpha, at.b, b_.get(), at.a, a_.get(), &beta, added, c_.get(), at.c,
                         c_.get(), &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);

@@ -30,6 +30,7 @@ struct LtOperands {
   const void *a = nullptr, *b = nullptr;
   void* c = nullptr;
   const void *bias = nullptr, *residual = nullptr;
+  float residual_scale = 1.0F;
   const float *a_scale = nullptr, *b_scale = nullptr;
 };
 

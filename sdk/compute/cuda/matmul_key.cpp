@@ -166,6 +166,7 @@ MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math)
   key.c_alignment = alignment_of(call.c, call.c_outer_step, c.dtype);
   if (op.residual) {
     call.residual = op.residual.data;
+    call.residual_scale = op.residual_scale;
     key.residual = 1;
     key.residual_alignment = alignment_of(call.residual, call.c_outer_step, c.dtype);
     if (key.k == 0) reject("matmul", "a residual for a product whose inner dimension is 0; use copy");

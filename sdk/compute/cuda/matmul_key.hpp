@@ -48,7 +48,7 @@ struct MatmulCall {
   const float *a_scale = nullptr, *b_scale = nullptr;
   std::int64_t outer = 1;
   std::int64_t a_outer_step = 0, b_outer_step = 0, c_outer_step = 0;  // elements
-  float alpha = 1.0F;
+  float alpha = 1.0F, residual_scale = 1.0F;
 };
 
 // Of a checked product, whose c has elements. Throws assay::Error (UNSUPPORTED) for steps and alignments that are not

@@ -239,6 +239,7 @@ void MatmulPlans::execute(const Plan& plan, const MatmulCall& call, void* worksp
                         .c = static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes,
                         .bias = call.bias,
                         .residual = static_cast<const char*>(call.residual) + i * call.c_outer_step * output_bytes,
+                        .residual_scale = call.residual_scale,
                         .a_scale = call.a_scale,
                         .b_scale = call.b_scale};
     const cublasStatus_t status =

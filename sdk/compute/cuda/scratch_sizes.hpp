@@ -102,6 +102,16 @@ constexpr std::size_t group_block_counts(std::int64_t choices, std::int64_t expe
   return static_cast<std::size_t>(group_blocks(choices) * experts);
 }
 
+// Of the norms of matrices: partial sums of each, by their number of elements alone.
+constexpr int normalize_parts(std::int64_t elements) {
+  constexpr std::int64_t elements_of_a_part = std::int64_t{1} << 14, most = 128;
+  const std::int64_t parts = (elements + elements_of_a_part - 1) / elements_of_a_part;
+  return static_cast<int>(parts < 1 ? 1 : parts < most ? parts : most);
+}
+constexpr std::size_t normalize_partials(std::int64_t matrices, std::int64_t elements) {  // doubles
+  return static_cast<std::size_t>(matrices) * static_cast<std::size_t>(normalize_parts(elements));
+}
+
 inline constexpr int most_reduction_blocks = 528;
 inline constexpr std::size_t reduction_scratch_bytes = most_reduction_blocks * sizeof(double);
 

@@ -86,6 +86,9 @@ struct Scratch {
   void operator()(const op::TransposeEightBits& op) {
     if (op.scale) floats(static_cast<std::size_t>(op.x.dim(0)));
   }
+  void operator()(const op::NormalizeRows& op) {
+    bytes = cuda::normalize_partials(op.x.dim(0), op.x.dim(1)) * sizeof(double);
+  }
   void operator()(const op::Sum&) { bytes = cuda::reduction_scratch_bytes; }
   void operator()(const op::SumOfSquares&) { bytes = cuda::reduction_scratch_bytes; }
   void operator()(const op::MaxAbs&) { bytes = cuda::reduction_scratch_bytes; }

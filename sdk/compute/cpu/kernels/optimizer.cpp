@@ -82,6 +82,49 @@ static void sgd(const OptimizerArgs& a, const SgdStep& s) {
   with_types(a.types, [&](auto p, auto g, auto) { sgd_typed<decltype(p), decltype(g)>(a, s); });
 }
 
-const OptimizerKernels optimizer_kernels = {adamw, sgd};
+// call(float{}) or call(bf16{}).
+template <class Call>
+static void with_type(bool is_bf16, Call call) {
+  is_bf16 ? call(bf16{}) : call(float{});
+}
+
+template <class G, class M, class U>
+static void muon_momentum_typed(const MuonMomentumArgs& a) {
+  const G* const gradient = static_cast<const G*>(a.gradient);
+  M* const momentum = static_cast<M*>(a.momentum);
+  U* const update = static_cast<U*>(a.update);
+  each_in_parallel(a.count, [=](int64_t i, auto span) {
+    const Vec g = load_span(gradient + i, span);
+    Vec m = load_span(momentum + i, span);
+    m = m + (g - m) * a.taken;
+    store_span(momentum + i, m, span);
+    store_span(update + i, a.nesterov ? g + (m - g) * a.kept : m, span);
+  });
+}
+
+template <class P, class U>
+static void muon_update_typed(const MuonUpdateArgs& a) {
+  P* const parameter = static_cast<P*>(a.parameter);
+  const U* const update = static_cast<const U*>(a.update);
+  each_in_parallel(a.count, [=](int64_t i, auto span) {
+    const Vec p = load_span(parameter + i, span) * a.keep - load_span(update + i, span) * a.rate;
+    store_span(parameter + i, p, span);
+    if (a.compute_copy) store_span(a.compute_copy + i, p, span);
+  });
+}
+
+static void muon_momentum(const MuonMomentumArgs& a) {
+  with_type(a.bf16_gradient, [&](auto g) {
+    with_type(a.bf16_momentum, [&](auto m) {
+      with_type(a.bf16_update, [&](auto u) { muon_momentum_typed<decltype(g), decltype(m), decltype(u)>(a); });
+    });
+  });
+}
+static void muon_update(const MuonUpdateArgs& a) {
+  with_type(a.bf16_parameter,
+            [&](auto p) { with_type(a.bf16_update, [&](auto u) { muon_update_typed<decltype(p), decltype(u)>(a); }); });
+}
+
+const OptimizerKernels optimizer_kernels = {adamw, sgd, muon_momentum, muon_update};
 
 }  // namespace assay::cpu::ASSAY_ISA

@@ -38,9 +38,29 @@ struct SgdStep {
   bool first;  // the momentum buffer takes the gradient itself
 };
 
+// Elements of one matrix. Of each type fp32 or bf16.
+struct MuonMomentumArgs {
+  bool bf16_gradient, bf16_momentum, bf16_update;
+  int64_t count;
+  const void* gradient;
+  void *momentum, *update;
+  float kept, taken;  // of the step's constants: the momentum's factor, and 1 - it
+  bool nesterov;
+};
+struct MuonUpdateArgs {
+  bool bf16_parameter, bf16_update;
+  int64_t count;
+  void* parameter;
+  const void* update;
+  uint16_t* compute_copy;  // bf16 copy of the new parameter, or nullptr
+  float keep, rate;        // 1 - lr * weight_decay, lr * factor
+};
+
 struct OptimizerKernels {
   void (*adamw)(const OptimizerArgs&, const AdamWStep&);
   void (*sgd)(const OptimizerArgs&, const SgdStep&);
+  void (*muon_momentum)(const MuonMomentumArgs&);
+  void (*muon_update)(const MuonUpdateArgs&);
 };
 
 }  // namespace assay::cpu

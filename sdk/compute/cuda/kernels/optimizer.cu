@@ -5,6 +5,7 @@
 
 #include "cuda_error.hpp"
 #include "kernels/held.cuh"
+#include "kernels/loss_scale.cuh"
 #include "kernels/loss_scale.hpp"
 
 namespace assay::cuda {
@@ -27,12 +28,6 @@ __device__ double power(double base, std::int64_t n) {
   return result;
 }
 
-__device__ bool skipped(const LossScalePointers& loss_scale) {
-  return loss_scale.nonfinite && *loss_scale.nonfinite > 0.0F;
-}
-__device__ float unscale_factor(const LossScalePointers& loss_scale) {
-  return loss_scale.scale ? static_cast<float>(1.0 / static_cast<double>(*loss_scale.scale)) : 1.0F;
-}
 __device__ float rate_or_nan(const OptimizerArgs& a) { return *a.step < 1 ? __builtin_nanf("") : *a.lr; }
 
 struct AdamW {

@@ -44,7 +44,7 @@
   X(GroupedMatmul) X(GroupedWeightGradient) X(WeightedGatedForward) X(WeightedGatedBackward)                    \
   X(CrossEntropyForward) X(CrossEntropyBackward) X(CrossEntropyInPlace)                                         \
   X(Sum) X(SumOfSquares) X(MaxAbs) X(CountNonfinite) X(OrderedSum) X(OrderedDot)                                \
-  X(Advance) X(AdamW) X(Sgd) X(UpdateLossScale)                                                                 \
+  X(Advance) X(AdamW) X(Sgd) X(MuonMomentum) X(NormalizeRows) X(MuonUpdate) X(UpdateLossScale)                  \
   X(SpoilPlaces) X(MarkStep)
 // clang-format on
 

@@ -1,17 +1,19 @@
-// AdamW and SGD over a parameter arena, whole in one pass or only pieces of it. The step number and the learning rate
-// live in device memory: a captured step reads them there.
+// AdamW and SGD over a parameter arena, whole in one pass or only pieces of it; Muon over its matrices (muon.hpp), and
+// AdamW over the rest. The step number and the learning rate live in device memory: a captured step reads them there.
 #pragma once
 #include <assay/plugin.hpp>
 
 #include <array>
 #include <assay/train/loss_scaler.hpp>
+#include <assay/train/muon.hpp>
 #include <assay/train/parameters.hpp>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace assay::train {
 
-inline constexpr std::array<const char*, 2> optimizer_names{"adamw", "sgd"};
+inline constexpr std::array<const char*, 3> optimizer_names{"adamw", "sgd", "muon"};
 
 struct OptimizerConfig {
   std::string_view name = "adamw";  // one of optimizer_names, static
@@ -19,6 +21,7 @@ struct OptimizerConfig {
   float beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F;
   float weight_decay = 0.01F;
   float momentum = 0.0F;  // for sgd only
+  MuonConfig muon;        // of matrices, for muon only, which updates the rest by what stands above
 };
 
 class Optimizer {
@@ -36,16 +39,24 @@ class Optimizer {
   void restrict_to(std::vector<ElementRange> ranges);
   const std::vector<ElementRange>& ranges() const { return ranges_; }
   const OptimizerConfig& config() const { return config_; }
-  // The elements of moment() that belong to `piece` of the arena, which lies within one of the ranges.
-  ElementRange packed(const ElementRange& piece) const;
+  // The elements of moment(index) that belong to `piece` of the arena, which lies within one of the ranges, and, of
+  // Muon's second moment, in one piece of the rest.
+  ElementRange packed(const ElementRange& piece, std::size_t index = 0) const;
+  const Muon* muon() const { return muon_ ? &*muon_ : nullptr; }  // null for other optimizers
 
-  std::size_t moment_bytes() const;  // first and second moments, or the momentum, of the ranges' elements
+  // First and second moments, or the momentum, of the ranges' elements; of Muon's matrices there are no second ones.
+  std::size_t moment_bytes() const;
   std::size_t state_bytes() const { return scalar_bytes + moment_bytes(); }
-  void bind(void* state);                           // state_bytes()
-  void reset(compute::Backend& backend) const;      // zero state, step 0
-  compute::Tensor step_number() const;              // i64 [1]: steps taken, those that changed nothing left out
-  compute::Tensor learning_rate() const;            // fp32 [1]
-  compute::Tensor moment(std::size_t index) const;  // all ranges, packed; 0: the first moment, or the momentum
+  void bind(void* state);  // state_bytes()
+  // Memory that a step needs and that holds nothing between steps.
+  std::size_t scratch_bytes() const { return muon_ ? muon_->scratch_bytes() : 0; }
+  void bind_scratch(void* scratch);
+  void reset(compute::Backend& backend) const;   // zero state, step 0
+  compute::Tensor step_number() const;           // i64 [1]: steps taken, those that changed nothing left out
+  compute::Tensor learning_rate() const;         // fp32 [1]
+  compute::Tensor matrix_learning_rate() const;  // fp32 [1], of Muon's matrices; empty for other optimizers
+  // All ranges, packed; 0: the first moment, or the momentum; 1: the second one, of Muon's rest alone.
+  compute::Tensor moment(std::size_t index) const;
   // Enqueues one update of every range, or none when the scaler finds a gradient that is not finite.
   void step(compute::Backend& backend, const LossScaler& scaler) const;
 
@@ -56,16 +67,27 @@ class Optimizer {
     step_stretch(backend, scaler, ranges_[index]);
   }
   void step_stretch(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
-  void end_step(compute::Backend& backend, const LossScaler& scaler) const { scaler.update(backend); }
+  // Muon's matrices are updated here, wherever stretches cut them.
+  void end_step(compute::Backend& backend, const LossScaler& scaler) const;
 
  private:
+  struct Kind;  // what differs between the optimizers: a row for each
+  static const Kind& kind_of(std::string_view name);
+  void adamw(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
+  void sgd(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
+  void adamw_of_rest(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
+  std::int64_t moment_elements(std::size_t index) const;
+  compute::Tensor copy_of(const ElementRange& stretch) const;                       // empty when there is none
   compute::Tensor moment_of(std::size_t index, const ElementRange& stretch) const;  // empty when there is none
 
   OptimizerConfig config_;
+  const Kind& kind_;
   const ParameterSet& parameters_;
   std::vector<ElementRange> ranges_;
   std::vector<std::int64_t> packed_;  // where each range's state begins, in elements
   std::size_t moments_;
+  std::optional<Muon> muon_;
+  std::vector<std::int64_t> packed_rest_;  // where the second moment of each piece of the rest begins, in elements
   void* state_ = nullptr;
 };
 

@@ -6,10 +6,23 @@
 namespace assay::train {
 
 inline constexpr auto optimizer_params =
-    table(Param::choice("optimizer", "adamw", optimizer_names).help("of a training step"),
-          Param::real("lr", 1e-4).at_least(0).help("learning rate"));
+    table(Param::choice("optimizer", "adamw", optimizer_names)
+              .help("of a training step; muon: of matrices, and AdamW of embeddings, head, norms and biases"),
+          Param::real("lr", 1e-4).at_least(0).help("learning rate; of muon that of what is no matrix"),
+          Param::real("weight_decay", 0.01).at_least(0).help("of AdamW and SGD"),
+          Param::real("muon_lr", 1e-3).at_least(0).help("learning rate of muon's matrices"),
+          Param::real("muon_weight_decay", 0.1).at_least(0).help("of muon's matrices"),
+          Param::real("muon_momentum", 0.95).at_least(0).at_most(1).help("share of the momentum that stays"),
+          Param::boolean("muon_nesterov", true).help("the gradient looks ahead by the momentum"),
+          Param::integer("muon_steps", 5).at_least(1).at_most(100).help("of Newton and Schulz"),
+          Param::choice("muon_adjust", "original", muon_adjusts)
+              .help("factor of muon_lr; original: sqrt(max(1, rows / columns)); match_rms_adamw: 0.2 sqrt(max(rows, "
+                    "columns))"));
 
-// Reads optimizer_params.
-OptimizerConfig optimizer_config(const Case& c);
+// Whether a workload serves optimizers that update whole matrices.
+enum class Matrices { are_cut, are_whole };
+
+// Reads optimizer_params. UNSUPPORTED for one of whole matrices where a workload cuts them.
+OptimizerConfig optimizer_config(const Case& c, Matrices matrices = Matrices::are_cut);
 
 }  // namespace assay::train

@@ -22,6 +22,9 @@ struct Parameter {
   std::vector<std::int64_t> dims;     // (out, in) for matrices, (count, out, in) for a stack of them
   std::int64_t offset = 0;            // elements from the arena's begin
   float init_mean = 0, init_std = 0;  // it starts from this normal distribution; std 0: the constant mean
+  // What an optimizer of matrices (muon.hpp) takes each (out, in) of them for: so many matrices, one above the other.
+  // 0: for none, as a table of words or a stack of biases.
+  std::int64_t row_parts = 1;
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (const std::int64_t d : dims) n *= d;

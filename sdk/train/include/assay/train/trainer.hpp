@@ -168,7 +168,7 @@ class Trainer {
   std::int32_t left_multiprocessors_ = 0;
   std::unique_ptr<compute::Backend> backend_;
   void* parameters_at_ = nullptr;
-  DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
+  DeviceMemory parameter_memory_, gradient_memory_, state_memory_, optimizer_memory_, activation_memory_;
   compute::Workspace workspace_;
   std::uint64_t times_prepared_ = 0;
   StepAccount account_;

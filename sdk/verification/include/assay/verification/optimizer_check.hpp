@@ -1,5 +1,6 @@
 // Is an update of the optimizer what its formula says? On samples of every parameter: weights, moments and the copy in
-// the activations' format, against float64. An optimizer is element-wise, so that samples tell as much as the whole.
+// the activations' format, against float64. An optimizer is element-wise, so that samples tell as much as the whole; of
+// Muon's matrices, which are not, some are looked at whole (muon_check.hpp).
 //
 //   OptimizerCheck check(trainer, optimizer);  // after start()
 //   ... a step: forward, backward, update; the gradients stay in their arena ...
@@ -17,7 +18,9 @@
 #include <assay/train/optimizer.hpp>
 #include <assay/train/trainer.hpp>
 #include <assay/verification/loss_scale_check.hpp>
+#include <assay/verification/muon_check.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +66,7 @@ class OptimizerCheck {
     train::ParameterSet::Id parameter;
     train::ElementRange arena;
     std::size_t begin;  // of its elements among those of all pieces, one behind the other
+    bool is_matrix;     // of Muon's
     std::size_t count() const { return static_cast<std::size_t>(arena.elements()); }
   };
   struct Findings {  // of one thread
@@ -86,7 +90,9 @@ class OptimizerCheck {
   std::vector<Squares> squares() const;
   std::vector<double> sizes_of_gradients() const;
   State read() const;
-  float rate() const;
+  void keep(State state);
+  std::vector<float> with_gaps(std::vector<float> read) const;
+  float rate(const compute::Tensor& of) const;
   std::vector<float> read(const compute::Tensor& t, const std::vector<compute::ElementSpan>& spans) const;
   void for_each_piece(const std::function<void(const Piece&, Findings&)>& look);
   bool is_same(const Piece& piece, const State& now) const;
@@ -104,7 +110,9 @@ class OptimizerCheck {
   const train::ParameterSet& set_;
   std::vector<Piece> pieces_;
   std::vector<compute::ElementSpan> arena_spans_, packed_spans_;  // by piece
-  std::int64_t elements_ = 0;                                     // that the optimizer updates
+  std::vector<compute::ElementSpan> second_spans_;                // of the second moment, by piece that is no matrix
+  std::optional<MuonCheck> matrices_;
+  std::int64_t elements_ = 0;  // that the optimizer updates
   State before_;
   std::vector<bool> moved_;  // by parameter: a weight should have moved by more than it may be off
   std::int64_t number_ = 0;  // of the update that is looked at

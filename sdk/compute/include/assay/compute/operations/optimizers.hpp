@@ -20,6 +20,15 @@ struct LossScale {
   Optional<In> nonfinite = {};  // fp32 [1]: how many gradient elements were not finite, from CountNonfinite
   ASSAY_TENSORS(scale, nonfinite)
 };
+struct MuonOptions {  // as torch.optim.Muon
+  float momentum = 0.95F;
+  bool nesterov = true;
+};
+struct MuonUpdateOptions {
+  float weight_decay = 0.1F;
+  float factor = 1.0F;  // of the learning rate, by the matrix's shape
+};
+
 struct LossScaleOptions {  // as torch.amp.GradScaler, but that the scale does not shrink below 2^-64
   float growth = 2.0F, backoff = 0.5F;
   std::int64_t growth_interval = 2000;  // steps in a row without a skip before the scale grows
@@ -56,6 +65,36 @@ struct Sgd {
   Optional<Out> compute_copy = {};
   LossScale loss_scale = {};
   ASSAY_OPERATION("sgd", parameter, gradient, momentum, step, lr, compute_copy, loss_scale)
+};
+// The ends of a step of Muon over B matrices of E elements each, which a batch of products makes orthogonal in between
+// (train/muon.hpp). In gradient, momentum, parameter and copy the steps from one matrix to the next are free; the
+// elements of each lie one after the other.
+//   momentum += (1 - options.momentum) (gradient - momentum)
+//   update = nesterov ? gradient + options.momentum (momentum - gradient) : momentum
+// computed in fp32 from what is not yet rounded.
+struct MuonMomentum {
+  In gradient;     // [B, E], fp32 or 16 bits
+  InOut momentum;  // [B, E], fp32 or bf16
+  Out update;      // T [B, E], contiguous; with a loss scale that skips the step it stays as it is
+  MuonOptions options;
+  LossScale loss_scale = {};
+  ASSAY_OPERATION("muon_momentum", gradient, momentum, update, loss_scale)
+};
+// x[b, :] /= max(eps, sqrt(sum of squares of x[b, :])), the sum in double.
+struct NormalizeRows {
+  InOut x;  // T [B, E], contiguous
+  float eps = 1e-7F;
+  ASSAY_OPERATION("normalize_rows", x)
+};
+// parameter = (1 - lr options.weight_decay) parameter - lr options.factor update
+struct MuonUpdate {
+  InOut parameter;  // [B, E], fp32 or bf16
+  In update;        // T [B, E], contiguous
+  In lr;            // fp32 [1]
+  MuonUpdateOptions options;
+  Optional<Out> compute_copy = {};  // [B, E], bf16 or fp16: receives the rounded parameter
+  LossScale loss_scale = {};        // whether the step is skipped; the scale is not looked at
+  ASSAY_OPERATION("muon_update", parameter, update, lr, compute_copy, loss_scale)
 };
 // To be run after the optimizer. nonfinite > 0 shrinks the scale, counts a skipped step and sets good_steps to 0;
 // otherwise good_steps counts up, and at the interval the scale grows and it starts anew.

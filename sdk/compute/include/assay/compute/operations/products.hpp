@@ -12,7 +12,7 @@ enum class ProductMath : std::int32_t { exact, tf32 };
 
 namespace op {
 
-// c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]) (+ residual). Rank 2, 3 or 4, equal
+// c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]) (+ s residual). Rank 2, 3 or 4, equal
 // leading dimensions; honours strides (last two dimensions: one of them contiguous).
 //
 // Of numbers of 8 bits: c[m, n] = (a[m, k] b[n, k]^T) a_scale[m] b_scale[n], with a and b contiguous and of rank 2,
@@ -27,8 +27,9 @@ struct Matmul {
   bool accumulate = false;
   // [n], the type of c: c[..., j] += bias[j] on the way. Not with `accumulate`; alpha 1.
   Optional<In> bias = {};
-  // The shape, steps and type of c: c += residual on the way, rounded once. With alpha 1, and neither of the others.
+  // The shape, steps and type of c: c += residual_scale residual on the way, rounded once. With neither of the others.
   Optional<In> residual = {};
+  float residual_scale = 1.0F;
   // fp32 [m], [n], or [1] and none: with numbers of 8 bits, and with them alone
   Optional<In> a_scale = {}, b_scale = {};
   bool fast_accumulation = false;
