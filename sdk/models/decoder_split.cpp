@@ -255,7 +255,7 @@ void DecoderModel::split_layer_backward(Backend& b, std::int64_t layer, Ticket& 
   project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
   attention_backward(b, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
-  rotate(b, dqkv, true);
+  rotate(b, layer, dqkv, true);
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
   project_back(b, dqkv, p.q, 3, g.qkv_8, plan_[g.dnormed1]);
   summing = start_summing(b, plan_[g.dnormed1]);

@@ -44,7 +44,9 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
     all.push_back({name + ".weight", {out, in}, 0, std::sqrt(2 / static_cast<double>(out + in))});
   };
   const auto bias = [&](const std::string& name, std::int64_t out) { all.push_back({name + ".bias", {out}, 0, 0}); };
-  const auto norm = [&](const std::string& name) { all.push_back({name + ".weight", {width}, 1, 0}); };
+  const auto norm = [&](const std::string& name) {
+    all.push_back({name + ".weight", {width}, c.norms_from_one ? 0.0 : 1.0, 0, true});
+  };
   matrix("token_embeddings", c.vocab_size, width);
   if (!c.tied_embeddings) {
     all.back().deviation = 1;
@@ -55,6 +57,7 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
     const std::string layer = "layers." + std::to_string(l) + ".";
     norm(layer + "ln1");
     norm(layer + "ln2");
+    if (c.post_norms) norm(layer + "post_attention_norm"), norm(layer + "post_ffw_norm");
     matrix(layer + "attn.q_proj", queries, width);
     matrix(layer + "attn.k_proj", keys, width);
     matrix(layer + "attn.v_proj", keys, width);
