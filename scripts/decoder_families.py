@@ -146,4 +146,7 @@ FAMILIES = {
     "decoder_yarn": Family(tied=False, head_dim=8, theta=1e4,
                            scaling={"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 0.25,
                                     "original_max_position_embeddings": 64}),
+    # Of two layers the first one has the local rotation.
+    "decoder_gemma": Family(gemma=True, query_scalar=10.0, full_every=2, local_theta=20.0, eps=1e-3,
+                            scaling={"rope_type": "linear", "factor": 4.0}),
 }

@@ -89,6 +89,19 @@ void DecoderConfig::validate() const {
   if (head_width() % 2 != 0)
     fail("the head dimension " + std::string(head_dim > 0 ? "head_dim = " : "d_model / heads = ") +
          std::to_string(head_width()) + " is odd; rotary position embedding needs pairs, an even number");
+  if (!(query_pre_attn_scalar >= 0) || !(rope_local_theta == 0 || rope_local_theta >= 1))
+    fail("expected query_pre_attn_scalar of at least 0, and rope_local_theta of 0 or at least 1");
+  if (is_like_gemma() && (experts.any() || is_split() || precision.eight_bit_products || residual_in_products))
+    throw Error(
+        ASSAY_UNSUPPORTED,
+        "post_norms, norms_from_one, gate_activation = \"gelu_tanh\" and scaled_embeddings are of dense models, "
+        "whole on each rank; expected them left out with experts, in tensor_parallel, with precision 'fp8' and "
+        "with residual_add = \"product\"");
+  if (qk_norm && norms_from_one)
+    throw Error(
+        ASSAY_UNSUPPORTED,
+        "norms of queries and keys multiply by their weight, and norms_from_one asks for 1 + weight; expected one "
+        "of qk_norm and norms_from_one");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
@@ -111,7 +124,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     return matrix(std::move(name), out, in, 1, parts);
   };
   const auto add_norm = [&](train::ParameterSet::Id& id, std::string name) {
-    id = set.add({{std::move(name), {c.d_model}, 0, 1.0F, 0.0F}});
+    id = set.add({{std::move(name), {c.d_model}, 0, c.norms_from_one ? 0.0F : 1.0F, 0.0F}});
   };
   // One after the other, since one operation reads both.
   const auto add_head_norms = [&](DecoderLayerParameters& p, const std::string& prefix) {
@@ -132,6 +145,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
   for (std::int64_t l = c.layers - 1; l >= 0; --l) {
     const std::string prefix = prefix_of(l);
     DecoderLayerParameters& p = ids.layers[static_cast<std::size_t>(l)];
+    if (c.post_norms) add_norm(p.ffw_norm, prefix + "post_ffw_norm.weight");
     if (c.has_experts(l)) {
       p.experts = add_expert_parameters(set, c, prefix);
     } else {
@@ -141,6 +155,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
       p.w3 = p.w1 + 1;
     }
     if (!c.is_split()) add_norm(p.ln2, prefix + "ln2.weight");
+    if (c.post_norms) add_norm(p.attention_norm, prefix + "post_attention_norm.weight");
     p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.q_width())});
     if (!c.is_split()) add_head_norms(p, prefix);
     p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.q_width(), c.d_model),
@@ -185,12 +200,9 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
     if (p.q_bias > 0)
       model.blocks.back().parameters.insert(model.blocks.back().parameters.end(), {p.q_bias, p.k_bias, p.v_bias});
   }
-  for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p) {
-    std::vector<train::ParameterSet::Id>& resident = model.resident.parameters;
-    resident.push_back(p->ln2);
-    if (p->q_norm > 0) resident.insert(resident.end(), {p->q_norm, p->k_norm});
-    resident.push_back(p->ln1);
-  }
+  for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p)
+    for (const train::ParameterSet::Id id : {p->ffw_norm, p->ln2, p->attention_norm, p->q_norm, p->k_norm, p->ln1})
+      if (id > 0) model.resident.parameters.push_back(id);
   model.ends_with_first = ids.lm_head == ids.embeddings;
   if (!model.ends_with_first) model.blocks.push_back({"lm_head", {ids.lm_head}});
   return model;
@@ -234,6 +246,11 @@ void DecoderModel::plan_buffers() {
   const std::int64_t pairs = config_.head_width() / 2;
   cos_ = plan_.add("rotary.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
   sin_ = plan_.add("rotary.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+  local_cos_ = cos_, local_sin_ = sin_;
+  if (config_.rope_local_theta > 0) {
+    local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+    local_sin_ = plan_.add("rotary.local.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+  }
   for (std::int64_t l = 0; l < config_.layers; ++l) {
     const std::string name = "layers." + std::to_string(l) + ".";
     const Id input = plan_.add(name + "input", act, {own_n, d});
@@ -305,6 +322,10 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.silu = plan_.add(name + "silu", act, {n, ff});
   f.hidden = plan_.add(name + "hidden", act, {n, ff});
   f.branch2 = plan_.add(name + "feed_forward", act, {n, d});
+  const auto post = [&](const char* of) {
+    return PostNorm{plan_.add(name + of + ".normed", act, {n, d}), plan_.add(name + of + ".rstd", DType::f32, {n})};
+  };
+  f.post1 = post("attention.projected"), f.post2 = post("feed_forward");
   if (eight_bits()) {
     f.qkv_8 = plan_eight_bits(name + "qkv.", d, config_.qkv_width(), first ? &first->qkv_8 : nullptr);
     f.output_8 = plan_eight_bits(name + "output.", config_.q_width(), d, first ? &first->output_8 : nullptr);
@@ -330,6 +351,7 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.dheads = rows("dheads", config_.own_q_width() + config_.own_kv_width());
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
+  g.dbranch1 = rows("attention.projected", d), g.dbranch2 = rows("feed_forward", d);
   if (eight_bits()) {
     g.w2_8 = plan_eight_bits(name + "w2.", d, ff);
     g.gate_up_8 = plan_eight_bits(name + "gate_up.", 2 * ff, d);

@@ -52,6 +52,12 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.tied_embeddings = c.get<bool>("tied_embeddings");
   model.rope_theta = c.get<double>("rope_theta");
   model.rope_scaling = rope_scaling(c);
+  model.post_norms = c.get<bool>("post_norms");
+  model.norms_from_one = c.get<bool>("norms_from_one");
+  model.gate_activation = c.choice("gate_activation", gate_activations);
+  model.scaled_embeddings = c.get<bool>("scaled_embeddings");
+  model.query_pre_attn_scalar = c.get<double>("query_pre_attn_scalar");
+  model.rope_local_theta = c.get<double>("rope_local_theta");
   model.norm_eps = c.get<double>("norm_eps");
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.batch_size = c.get<std::int64_t>("batch_size");

@@ -9,7 +9,6 @@ namespace assay::models {
 
 namespace op = compute::op;
 
-using compute::Activation;
 using compute::Backend;
 using compute::Tensor;
 
@@ -23,6 +22,8 @@ void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y, cons
 }  // namespace
 
 void DecoderModel::initialize(Backend& b) const {
+  if (config_.rope_local_theta > 0)
+    b.run(op::RotaryTable{.cos = plan_[local_cos_], .sin = plan_[local_sin_], .theta = config_.rope_local_theta});
   b.run(op::RotaryTable{
       .cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta, .scaling = config_.rope_scaling});
   initialize_experts(b);
@@ -63,14 +64,14 @@ Tensor DecoderModel::bias_of(const DecoderLayerParameters& p, int which, std::si
 }
 
 // Queries and keys lie side by side: fused, they are one tensor of all their heads.
-void DecoderModel::rotate(Backend& b, const Tensor& packed, bool inverse) const {
+void DecoderModel::rotate(Backend& b, std::int64_t layer, const Tensor& packed, bool inverse) const {
+  const Tensor &cos = cos_of(layer), &sin = sin_of(layer);
   if (config_.fused)
     return b.run(op::Rotary{.x = by_heads(config_, packed).slice(2, 0, config_.own_heads() + config_.own_key_heads()),
-                            .cos = plan_[cos_],
-                            .sin = plan_[sin_],
+                            .cos = cos,
+                            .sin = sin,
                             .inverse = inverse});
-  for (int i = 0; i < 2; ++i)
-    b.run(op::Rotary{.x = heads_of(packed, i), .cos = plan_[cos_], .sin = plan_[sin_], .inverse = inverse});
+  for (int i = 0; i < 2; ++i) b.run(op::Rotary{.x = heads_of(packed, i), .cos = cos, .sin = sin, .inverse = inverse});
 }
 
 Tensor DecoderModel::queries_or_keys(const Tensor& both, int which) const {
@@ -97,15 +98,16 @@ Tensor DecoderModel::gradient_of_heads(const Backward& g, int which) const {
                                                         : heads_of(plan_[g.dqkv], which);
 }
 
-void DecoderModel::turn_heads(Backend& b, const DecoderLayerParameters& p, const Forward& f) const {
-  if (!config_.qk_norm) return rotate(b, plan_[f.qkv], false);
+void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) const {
+  if (!config_.qk_norm) return rotate(b, layer, plan_[f.qkv], false);
+  const DecoderLayerParameters& p = ids_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t h = config_.own_heads(), k = config_.own_key_heads(), d = config_.head_width();
   if (config_.fused)
     return b.run(op::HeadNormRotaryForward{
         .x = by_heads(config_, plan_[f.qkv]).slice(2, 0, h + k),
         .weight = set_.value(p.q_norm, 2).view({2, d}),
-        .cos = plan_[cos_],
-        .sin = plan_[sin_],
+        .cos = cos_of(layer),
+        .sin = sin_of(layer),
         .rotated = plan_[f.turned].view({config_.batch_size, config_.context_length, h + k, d}),
         .queries = h,
         .eps = norm_eps()});
@@ -117,21 +119,21 @@ void DecoderModel::turn_heads(Backend& b, const DecoderLayerParameters& p, const
                              .y = y,
                              .rstd = rstd_of_heads(f, i),
                              .eps = norm_eps()});
-    b.run(op::Rotary{.x = y, .cos = plan_[cos_], .sin = plan_[sin_]});
+    b.run(op::Rotary{.x = y, .cos = cos_of(layer), .sin = sin_of(layer)});
   }
 }
 
-void DecoderModel::turn_heads_back(Backend& b, const DecoderLayerParameters& p, const Forward& f,
-                                   const Backward& g) const {
-  if (!config_.qk_norm) return rotate(b, plan_[g.dqkv], true);
+void DecoderModel::turn_heads_back(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
+  if (!config_.qk_norm) return rotate(b, layer, plan_[g.dqkv], true);
+  const DecoderLayerParameters& p = ids_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t h = config_.own_heads(), k = config_.own_key_heads(), d = config_.head_width();
   if (config_.fused) {
     const Tensor gradient = by_heads(config_, plan_[g.dqkv]).slice(2, 0, h + k);
     return b.run(op::HeadNormRotaryBackward{.drotated = gradient,
                                             .x = by_heads(config_, plan_[f.qkv]).slice(2, 0, h + k),
                                             .weight = set_.value(p.q_norm, 2).view({2, d}),
-                                            .cos = plan_[cos_],
-                                            .sin = plan_[sin_],
+                                            .cos = cos_of(layer),
+                                            .sin = sin_of(layer),
                                             .dx = gradient,
                                             .dweight = set_.gradient(p.q_norm, 2).view({2, d}),
                                             .queries = h,
@@ -139,7 +141,7 @@ void DecoderModel::turn_heads_back(Backend& b, const DecoderLayerParameters& p, 
   }
   for (int i = 0; i < 2; ++i) {
     const Tensor gradient = queries_or_keys(plan_[g.dheads], i);
-    b.run(op::Rotary{.x = gradient, .cos = plan_[cos_], .sin = plan_[sin_], .inverse = true});
+    b.run(op::Rotary{.x = gradient, .cos = cos_of(layer), .sin = sin_of(layer), .inverse = true});
     norm_backward(b, p.q_norm + static_cast<std::size_t>(i), gradient, queries_or_keys(plan_[f.heads], i),
                   rstd_of_heads(f, i), {}, gradient, {});
     b.run(op::Copy{.to = heads_of(plan_[g.dqkv], i), .from = gradient});
@@ -207,6 +209,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
     embed_parts(b, ids, x);
   else
     b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
+  if (config_.scaled_embeddings) b.run(op::Scale{.x = x, .factor = embedding_factor(), .out = x});
   for (std::size_t l = 0; l < forward_.size(); ++l) {
     const Forward& f = forward_[l];
     if (blocks) blocks->before_forward(b, visit_of_layer(static_cast<std::int64_t>(l)));
@@ -217,6 +220,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
                                .y = own_rows(unless_eight_bits(f.normed1)),
                                .rstd = plan_[f.rstd1],
                                .eps = norm_eps(),
+                               .weight_offset = norm_offset(),
                                .eight_bits = as_read_by(f.qkv_8)});
     layer_body(b, static_cast<std::int64_t>(l), f, micro_batch);
     layer_end(b, static_cast<std::int64_t>(l), f);
@@ -226,7 +230,8 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
                              .weight = set_.value(ids_.ln_final),
                              .y = own_rows(plan_[final_normed_]),
                              .rstd = plan_[final_rstd_],
-                             .eps = norm_eps()});
+                             .eps = norm_eps(),
+                             .weight_offset = norm_offset()});
   if (blocks) blocks->before_forward(b, visit_of_head());
   head_forward(b, labels, valid_rows, micro_batch);
 }
@@ -243,7 +248,7 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
       models::project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)), columns_of(qkv, i),
                       bias_of(p, i, 1));
   }
-  turn_heads(b, p, f);
+  turn_heads(b, layer, f);
   attention_forward(b, f);
   quantize_for(b, plan_[f.attention], f.output_8);
   if (config_.fused) {
@@ -253,6 +258,8 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
                 .branch = f.branch1,
                 .residual = f.input,
                 .sum = f.middle,
+                .post_weight = p.attention_norm,
+                .post = f.post1,
                 .norm_weight = set_.value(p.ln2),
                 .normed = unless_eight_bits(f.normed2),
                 .rstd = plan_[f.rstd2],
@@ -261,12 +268,14 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
     gather_rows(b, plan_[f.normed2]);
   } else {
     project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
-    b.run(op::Add{.a = plan_[f.branch1], .b = plan_[f.input], .out = plan_[f.middle]});
+    b.run(op::Add{
+        .a = end_of_branch(b, f.branch1, f.post1, p.attention_norm), .b = plan_[f.input], .out = plan_[f.middle]});
     b.run(op::RmsNormForward{.x = plan_[f.middle],
                              .weight = set_.value(p.ln2),
                              .y = plan_[f.normed2],
                              .rstd = plan_[f.rstd2],
-                             .eps = norm_eps()});
+                             .eps = norm_eps(),
+                             .weight_offset = norm_offset()});
   }
   if (config_.has_experts(layer)) {
     if (routes) route(b, layer, f, micro_batch);
@@ -290,19 +299,14 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
                                     .weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
                                     .y = plan_[last ? final_normed_ : forward_[l + 1].normed1],
                                     .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
-                                    .eps = norm_eps()});
+                                    .eps = norm_eps(),
+                                    .weight_offset = norm_offset()});
   }
-  const GateUp gu = gate_up(f);
-  if (config_.fused) {
-    b.run(op::SwigluForward{
-        .gate = gu.gate, .up = gu.up, .h = unless_eight_bits(f.hidden), .eight_bits = as_read_by(f.w2_8)});
-  } else {
-    b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[f.silu]});
-    b.run(op::Multiply{.a = plan_[f.silu], .b = gu.up, .out = plan_[f.hidden]});
-  }
+  gated_unit(b, f);
   if (!config_.fused) {
     project(b, plan_[f.hidden], ids_.layers[l].w2, 1, f.w2_8, plan_[f.branch2]);
-    return b.run(op::Add{.a = plan_[f.branch2], .b = plan_[f.middle], .out = plan_[next]});
+    return b.run(op::Add{
+        .a = end_of_branch(b, f.branch2, f.post2, ids_.layers[l].ffw_norm), .b = plan_[f.middle], .out = plan_[next]});
   }
   end_branch(b,
              {.x = plan_[f.hidden],
@@ -310,33 +314,13 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
               .branch = f.branch2,
               .residual = f.middle,
               .sum = next,
+              .post_weight = ids_.layers[l].ffw_norm,
+              .post = f.post2,
               .norm_weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
               .normed = last ? plan_[final_normed_] : unless_eight_bits(forward_[l + 1].normed1),
               .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
               .eight_bits = last ? op::EightBitRows() : as_read_by(forward_[l + 1].qkv_8)},
              f.w2_8);
-}
-
-void DecoderModel::end_branch(Backend& b, const BranchEnd& end, const EightBits& by) const {
-  if (adds_in_products()) {
-    b.run(op::Matmul{.a = end.x,
-                     .b = set_.compute(end.weight),
-                     .c = plan_[end.sum],
-                     .transpose_b = true,
-                     .residual = plan_[end.residual]});
-    return b.run(op::RmsNormForward{
-        .x = plan_[end.sum], .weight = end.norm_weight, .y = end.normed, .rstd = end.rstd, .eps = norm_eps()});
-  }
-  project(b, end.x, end.weight, 1, by, plan_[end.branch]);
-  sum_to_rows(b, plan_[end.branch]);
-  b.run(op::AddRmsNormForward{.x = own_rows(plan_[end.branch]),
-                              .residual = plan_[end.residual],
-                              .sum = plan_[end.sum],
-                              .weight = end.norm_weight,
-                              .y = own_rows(end.normed),
-                              .rstd = end.rstd,
-                              .eps = norm_eps(),
-                              .eight_bits = end.eight_bits});
 }
 
 void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
@@ -345,7 +329,7 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
   const Tensor k = turned_heads(f, 1);
   const Tensor v = heads_of(qkv, 2);
   const Tensor out = split_heads(plan_[f.attention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_width()));
+  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar()));
   if (config_.flash)
     return b.run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = {scale, true}});
   if (makes_scores_in_parts()) return naive_attention().forward(b, q, k, v, out, plan_[f.scores], scale);
@@ -373,6 +357,7 @@ void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labe
   }
   if (blocks) blocks->before_backward(b, 0);
   if (lanes() && is_tied()) b.join_side();  // the head's gradient is added to
+  if (config_.scaled_embeddings) b.run(op::Scale{.x = plan_[dx_], .factor = embedding_factor(), .out = plan_[dx_]});
   b.run(op::EmbeddingBackward{
       .ids = ids, .dout = plan_[dx_], .dtable = set_.gradient(ids_.embeddings), .accumulate = is_tied()});
   if (blocks) blocks->after_backward(b, 0);
@@ -399,6 +384,7 @@ void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t 
                             .rstd = plan_[final_rstd_],
                             .dx = plan_[dx_],
                             .dweight = set_.gradient(ids_.ln_final),
+                            .weight_offset = norm_offset(),
                             .eight_bits = gradient_of_layers_end(config_.layers)});
   tell(listener, ids_.ln_final + 1);
 }
@@ -415,10 +401,16 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
                              .y = unless_eight_bits(f.normed1),
                              .rstd = plan_[f.rstd1],
                              .eps = norm_eps(),
+                             .weight_offset = norm_offset(),
                              .eight_bits = as_read_by(f.qkv_8)});
     layer_body(b, layer, f, micro_batch, false);
     if (eight_bit_weight_gradients())
       b.run(op::SwigluForward{.gate = gate_up(f).gate, .up = gate_up(f).up, .eight_bits = as_read_by(f.w2_8)});
+    if (config_.post_norms) {  // the norm at the layer's end reads the branch
+      gated_unit(b, f);
+      project(b, plan_[f.hidden], p.w2, 1, f.w2_8, plan_[f.branch2]);
+      end_of_branch(b, f.branch2, f.post2, p.ffw_norm);
+    }
   }
   if (config_.has_experts(layer))
     experts_backward(b, layer, f, g, micro_batch, listener);
@@ -426,11 +418,12 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
     feed_forward_backward(b, p, f, g, listener);
 
   const Tensor& dx = plan_[dx_middle_];
-  weight_gradient(b, dx_middle_, f.attention, p.output, 1, g.output_8, f.output_8);
+  const Id by_branch = branch_gradient(b, dx_middle_, f.branch1, f.post1, p.attention_norm, g.dbranch1);
+  weight_gradient(b, by_branch, f.attention, p.output, 1, g.output_8, f.output_8);
   tell(listener, p.output + 1);
-  project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
+  project_back(b, plan_[by_branch], p.output, 1, g.output_8, plan_[g.dattention]);
   attention_backward(b, f, g);
-  turn_heads_back(b, p, f, g);
+  turn_heads_back(b, layer, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
   if (config_.fused) {
@@ -449,7 +442,8 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
                            .weight = set_.value(p.ln1),
                            .y = plan_[g.normed1],
                            .rstd = plan_[f.rstd1],
-                           .eps = norm_eps()});
+                           .eps = norm_eps(),
+                           .weight_offset = norm_offset()});
   for (int i = 0; i < 3; ++i) {
     const Tensor part = columns_of(dqkv, i);
     const train::ParameterSet::Id id = p.q + static_cast<std::size_t>(i);
@@ -459,65 +453,6 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
   tell(listener, p.v + 1);
   norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], {});
   tell(listener, p.ln1 + 1);
-}
-
-// The norm's output is made again rather than kept: that much memory per layer against one more write.
-void DecoderModel::norm_backward(Backend& b, train::ParameterSet::Id weight, const Tensor& dy, const Tensor& x,
-                                 const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& y,
-                                 const op::EightBitRows& eight_bits) const {
-  b.run(op::RmsNormBackward{.dy = dy,
-                            .x = x,
-                            .weight = set_.value(weight),
-                            .rstd = rstd,
-                            .residual = residual,
-                            .dx = dx,
-                            .dweight = set_.gradient(weight),
-                            .y = y,
-                            .eight_bits = eight_bits});
-}
-
-void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameters& p, const Forward& f,
-                                         const Backward& g, train::GradientListener* listener) const {
-  const Tensor& dx = plan_[dx_];
-  const GateUp gu = gate_up(f);
-  project_back(b, dx, p.w2, 1, g.w2_8, plan_[g.dhidden]);
-  const Tensor& dmiddle = plan_[dx_middle_];
-  if (config_.fused) {
-    b.run(op::SwigluBackward{.gate = gu.gate,
-                             .up = gu.up,
-                             .dh = plan_[g.dhidden],
-                             .dgate = unless_eight_bit_weight_gradients(gu.gate),
-                             .dup = unless_eight_bit_weight_gradients(gu.up),
-                             .h = made_again(g.hidden),
-                             .eight_bits = as_read_by(g.gate_up_8)});
-    weight_gradient(b, dx_, keeps_outputs() ? f.hidden : g.hidden, p.w2, 1, g.w2_8, f.w2_8);
-    tell(listener, p.w2 + 1);
-    project_back(b, gu.packed, p.w1, 2, g.gate_up_8, plan_[g.dnormed2]);
-    norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, made_again(g.normed2),
-                  as_read_by(g.output_8));
-    weight_gradient(b, f.gate_up, keeps_outputs() ? f.normed2 : g.normed2, p.w1, 2, g.gate_up_8, f.gate_up_8);
-    return tell(listener, p.ln2 + 1);
-  }
-  b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[g.silu]});
-  b.run(op::Multiply{.a = plan_[g.silu], .b = gu.up, .out = plan_[g.hidden]});
-  weight_gradient(b, dx, plan_[g.hidden], p.w2);
-  tell(listener, p.w2 + 1);
-  b.run(op::Multiply{.a = plan_[g.dhidden], .b = gu.up, .out = plan_[g.dsilu]});
-  b.run(op::Multiply{.a = plan_[g.dhidden], .b = plan_[g.silu], .out = gu.up});  // now the gradient of up
-  b.run(op::ActivationBackward{
-      .kind = Activation::silu, .x = gu.gate, .dy = plan_[g.dsilu], .dx = plan_[g.dsilu]});  // now the gradient of gate
-  b.run(op::RmsNormForward{.x = plan_[f.middle],
-                           .weight = set_.value(p.ln2),
-                           .y = plan_[g.normed2],
-                           .rstd = plan_[f.rstd2],
-                           .eps = norm_eps()});
-  weight_gradient(b, plan_[g.dsilu], plan_[g.normed2], p.w1);
-  weight_gradient(b, gu.up, plan_[g.normed2], p.w3);
-  tell(listener, p.w3 + 1);
-  b.run(op::Matmul{.a = plan_[g.dsilu], .b = set_.compute(p.w1), .c = plan_[g.dnormed2]});
-  b.run(op::Matmul{.a = gu.up, .b = set_.compute(p.w3), .c = plan_[g.dnormed2], .accumulate = true});
-  norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, {});
-  tell(listener, p.ln2 + 1);
 }
 
 void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {
@@ -530,7 +465,7 @@ void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backwa
   const Tensor dk = gradient_of_heads(g, 1);
   const Tensor dv = heads_of(dqkv, 2);
   const Tensor dout = split_heads(plan_[g.dattention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_width()));
+  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar()));
   if (config_.flash)
     return b.run(op::AttentionBackward{.q = q,
                                        .k = k,

@@ -1,5 +1,6 @@
 #include "assay/models/published_weights.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -13,6 +14,10 @@ struct Names {
 constexpr std::array<Names, 3> of_model{{{"token_embeddings.weight", "model.embed_tokens.weight"},
                                          {"ln_final.weight", "model.norm.weight"},
                                          {"lm_head.weight", "lm_head.weight"}}};
+// Of a model whose branches end with norms, where other ones have the second name of ln2.
+constexpr std::array<Names, 3> of_post_norms{{{"post_attention_norm", "post_attention_layernorm"},
+                                              {"ln2", "pre_feedforward_layernorm"},
+                                              {"post_ffw_norm", "post_feedforward_layernorm"}}};
 // Of a layer, without what follows the last point.
 constexpr std::array<Names, 11> of_layer{{{"attn.q_proj", "self_attn.q_proj"},
                                           {"attn.k_proj", "self_attn.k_proj"},
@@ -34,12 +39,14 @@ std::string published(const std::array<Names, N>& names, std::string_view ours) 
 }
 
 // "layers.3.attn.q_proj.bias"
-std::string published_name(const std::string& ours) {
+std::string published_name(const std::string& ours, bool post_norms) {
   if (!ours.starts_with("layers.")) return published(of_model, ours);
   const std::size_t after_layer = ours.find('.', ours.find('.') + 1), kind = ours.rfind('.');
+  const std::string_view name = std::string_view(ours).substr(after_layer + 1, kind - after_layer - 1);
+  const bool is_of_post_norms = post_norms && std::any_of(of_post_norms.begin(), of_post_norms.end(),
+                                                          [&](const Names& n) { return n.ours == name; });
   return "model." + ours.substr(0, after_layer + 1) +
-         published(of_layer, std::string_view(ours).substr(after_layer + 1, kind - after_layer - 1)) +
-         ours.substr(kind);
+         (is_of_post_norms ? published(of_post_norms, name) : published(of_layer, name)) + ours.substr(kind);
 }
 
 bool is_rotated(const std::string& ours) {
@@ -64,20 +71,21 @@ std::vector<float> in_pairs(const std::vector<float>& halves, std::int64_t head_
 }  // namespace
 
 bool has_published_names(const train::SafetensorsReader& file) {
-  return file.tensors().contains(published_name("token_embeddings.weight"));
+  return file.tensors().contains(published_name("token_embeddings.weight", false));
 }
 
 train::FileLayout published_layout(const DecoderConfig& config) {
-  return {.name_of = published_name,
-          .rearranged =
-              [head_dim = config.head_width()](const train::Parameter& p, std::vector<float> values) {
-                return is_rotated(p.name) ? in_pairs(values, head_dim, p.elements() / p.dims[0]) : values;
-              },
-          // Some files repeat the tied weights, and old ones hold the frequencies of the rotation.
-          .is_left_out =
-              [tied = config.tied_embeddings](const std::string& name) {
-                return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq");
-              }};
+  return {
+      .name_of = [post_norms = config.post_norms](const std::string& ours) { return published_name(ours, post_norms); },
+      .rearranged =
+          [head_dim = config.head_width()](const train::Parameter& p, std::vector<float> values) {
+            return is_rotated(p.name) ? in_pairs(values, head_dim, p.elements() / p.dims[0]) : values;
+          },
+      // Some files repeat the tied weights, and old ones hold the frequencies of the rotation.
+      .is_left_out =
+          [tied = config.tied_embeddings](const std::string& name) {
+            return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq");
+          }};
 }
 
 }  // namespace assay::models

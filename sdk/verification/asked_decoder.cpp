@@ -26,6 +26,10 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
     asked_.emplace_back(of, c.get<double>(of));
   asked_.emplace_back("rope_original_context", static_cast<double>(c.get<std::int64_t>("rope_original_context")));
   asked_.emplace_back("rope_truncate", c.get<bool>("rope_truncate") ? 1 : 0);
+  for (const char* of : {"post_norms", "norms_from_one", "scaled_embeddings"})
+    asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
+  for (const char* of : {"query_pre_attn_scalar", "rope_local_theta"}) asked_.emplace_back(of, c.get<double>(of));
+  asked_.emplace_back("gate_activation (gelu_tanh: 1)", c.get<std::string>("gate_activation") == "gelu_tanh" ? 1 : 0);
   asked_.emplace_back("rope_scaling (of none, linear, llama3, yarn)",
                       place_of({"none", "linear", "llama3", "yarn"}, c.get<std::string>("rope_scaling")));
   for (const char* of : {"weight_decay", "muon_weight_decay", "muon_momentum"})
@@ -70,6 +74,12 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"rope_attention_factor", m.rope_scaling.magnitude},
           {"rope_original_context", m.rope_scaling.original_positions},
           {"rope_truncate", of(m.rope_scaling.whole_pairs)},
+          {"post_norms", of(m.post_norms)},
+          {"norms_from_one", of(m.norms_from_one)},
+          {"scaled_embeddings", of(m.scaled_embeddings)},
+          {"query_pre_attn_scalar", m.query_pre_attn_scalar},
+          {"rope_local_theta", m.rope_local_theta},
+          {"gate_activation (gelu_tanh: 1)", of(m.gate_activation == compute::Activation::gelu_tanh)},
           {"rope_scaling (of none, linear, llama3, yarn)", of(m.rope_scaling.kind)},
           {"weight_decay", of(o.weight_decay)},
           {"muon_weight_decay", of(o.muon.weight_decay)},

@@ -13,7 +13,8 @@ struct DecoderParameter {
   std::string name;
   std::vector<std::int64_t> dims;  // (out, in) of matrices
   double mean = 0, deviation = 0;  // of the normal distribution that it starts from; 0: the mean itself
-  bool is_norm() const { return deviation == 0 && mean == 1; }
+  bool of_norm = false;            // counts from one, and so starts from 0
+  bool is_norm() const { return of_norm || (deviation == 0 && mean == 1); }
 };
 
 // Of a whole decoder, in no particular order.

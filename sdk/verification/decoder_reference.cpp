@@ -3,6 +3,7 @@
 #include <assay/compute/rotary_reference.hpp>
 
 #include <cmath>
+#include <numbers>
 #include <optional>
 
 #include "decoder_parameters.hpp"
@@ -17,7 +18,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // Of one layer; found by their names, whatever places the model has them in.
 struct LayerIds {
-  LayerIds(const train::ParameterSet& set, std::int64_t layer, bool has_biases, bool has_head_norms, bool of_experts)
+  LayerIds(const train::ParameterSet& set, std::int64_t layer, const models::DecoderConfig& c, bool of_experts)
       : has_experts(of_experts) {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     const auto find = [&](const char* name) { return decoder_parameter(set, prefix + name); };
@@ -25,12 +26,14 @@ struct LayerIds {
     q = find("attn.q_proj.weight"), k = find("attn.k_proj.weight"), v = find("attn.v_proj.weight");
     output = find("attn.output_proj.weight");
     if (!has_experts) w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
-    if (has_head_norms) q_norm = find("attn.q_norm.weight"), k_norm = find("attn.k_norm.weight");
-    if (!has_biases) return;
+    if (c.qk_norm) q_norm = find("attn.q_norm.weight"), k_norm = find("attn.k_norm.weight");
+    if (c.post_norms) after1 = find("post_attention_norm.weight"), after2 = find("post_ffw_norm.weight");
+    if (!c.qkv_bias) return;
     q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
   }
   train::ParameterSet::Id ln1, ln2, q, k, v, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0, v_bias = 0;
   train::ParameterSet::Id q_norm = 0, k_norm = 0;
+  train::ParameterSet::Id after1 = 0, after2 = 0;  // norms at the ends of the branches
   bool has_experts;
 };
 
@@ -44,6 +47,8 @@ struct Layer {  // backward reads these
   Norm norm1, norm2;
   Matrix raw_q, raw_k;  // with norms of heads: what these read
   Norm q_norm, k_norm;
+  Matrix branch1, branch2;  // before the norms at their ends
+  Norm after1, after2;
   std::vector<Matrix> probabilities;  // by sequence and head, [T, T]
   std::optional<ExpertsReference> experts;
 };
@@ -66,16 +71,16 @@ class Reference {
         head_dim_(static_cast<std::size_t>(config.head_dim > 0 ? config.head_dim : config.d_model / config.heads)),
         kv_width_(heads_ / group_ * head_dim_),
         q_width_(heads_ * head_dim_) {
-    for (std::int64_t l = 0; l < config.layers; ++l)
-      layers_.emplace_back(set, l, config.qkv_bias, config.qk_norm, has_experts(l));
+    for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config, has_experts(l));
   }
 
   // Returns the loss.
   double run(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
     Matrix x = parameters_.rows(embeddings_, tokens);
+    multiply(x, embedding_factor());
     std::vector<Layer> layers;
     for (const LayerIds& p : layers_) {
-      layers.push_back(forward(p, std::move(x)));
+      layers.push_back(forward(p, layers.size(), std::move(x)));
       const auto l = static_cast<std::int64_t>(layers.size()) - 1;
       x = p.has_experts ? output_of_experts(l, layers.back()) : output_of(p, layers.back());
     }
@@ -84,9 +89,10 @@ class Reference {
     const Matrix dnormed = parameters_.project_back(dlogits, head_);
     Matrix dx = norm_backward(dnormed, x, norm, ln_final_);
     for (std::size_t l = layers.size(); l-- > 0;) {
-      dx = backward(layers_[l], layers[l], std::move(dx));
+      dx = backward(layers_[l], l, layers[l], std::move(dx));
       layers.pop_back();
     }
+    multiply(dx, embedding_factor());
     // A token may occur often: its rows are added up. Tied: with the head's share of the gradient.
     const Matrix of_tokens = one_hot(tokens, static_cast<std::size_t>(c_.vocab_size));
     if (head_ == embeddings_) {
@@ -122,8 +128,19 @@ class Reference {
     parameters_.keep(id, sums);
   }
 
+  static void multiply(Matrix& x, double factor) {
+    for (double& value : x.values) value *= factor;
+  }
+  double embedding_factor() const { return c_.scaled_embeddings ? std::sqrt(static_cast<double>(c_.d_model)) : 1; }
+
+  std::vector<double> factors_of(Id norm) const {
+    std::vector<double> factors = parameters_.vector(norm);
+    if (c_.norms_from_one)
+      for (double& factor : factors) factor += 1;
+    return factors;
+  }
   Norm normed(const Matrix& x, Id id) const {
-    const std::vector<double> weight = parameters_.vector(id);
+    const std::vector<double> weight = factors_of(id);
     Norm n{Matrix(x.rows, x.columns), std::vector<double>(x.rows)};
     for (std::size_t r = 0; r < x.rows; ++r) {
       double squares = 0;
@@ -134,7 +151,7 @@ class Reference {
     return n;
   }
   Matrix norm_backward(const Matrix& dy, const Matrix& x, const Norm& n, Id id) {
-    const std::vector<double> weight = parameters_.vector(id);
+    const std::vector<double> weight = factors_of(id);
     Matrix dx(x.rows, x.columns);
     std::vector<double> dweight(x.columns);
     for (std::size_t r = 0; r < x.rows; ++r) {
@@ -165,15 +182,20 @@ class Reference {
   }
 
   // Interleaved pairs; position within the sequence.
-  void rotate(Matrix& x, double direction) const {
-    const double magnitude = compute::reference_rotary_magnitude(c_.rope_scaling);
+  void rotate(Matrix& x, std::size_t layer, double direction) const {
+    // Beside layers that see everything others may have a rotation that is not scaled.
+    const bool is_full =
+        c_.full_attention_every > 0 && (layer + 1) % static_cast<std::size_t>(c_.full_attention_every) == 0;
+    const bool is_local = c_.rope_local_theta != 0 && !is_full;
+    const compute::RotaryScaling scaling = is_local ? compute::RotaryScaling() : c_.rope_scaling;
+    const double theta = is_local ? c_.rope_local_theta : c_.rope_theta;
+    const double magnitude = compute::reference_rotary_magnitude(scaling);
     for (std::size_t r = 0; r < x.rows; ++r)
       for (std::size_t j = 0; j < x.columns; j += 2) {
         const auto pair = static_cast<std::int64_t>(j % head_dim_ / 2),
                    pairs = static_cast<std::int64_t>(head_dim_ / 2);
         const double angle = static_cast<double>(r % context_) *
-                             compute::reference_rotary_frequency(c_.rope_theta, c_.rope_scaling, pair, pairs) *
-                             direction;
+                             compute::reference_rotary_frequency(theta, scaling, pair, pairs) * direction;
         const double a = magnitude * x.row(r)[j];
         const double b = magnitude * x.row(r)[j + 1];
         x.row(r)[j] = a * std::cos(angle) - b * std::sin(angle);
@@ -199,7 +221,9 @@ class Reference {
     const double* const terms = head_of(from, row_from, head);
     for (std::size_t j = 0; j < head_dim_; ++j) sum[j] += factor * terms[j];
   }
-  double score_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim_)); }
+  double score_scale() const {
+    return 1 / std::sqrt(c_.query_pre_attn_scalar > 0 ? c_.query_pre_attn_scalar : static_cast<double>(head_dim_));
+  }
 
   void attend(Layer& l) const {
     l.attention = Matrix(l.q.rows, q_width_);
@@ -241,17 +265,28 @@ class Reference {
       }
   }
 
-  Layer forward(const LayerIds& p, Matrix input) const {
+  // What is added to the residual stream, and its gradient by the branch.
+  Matrix end_of(Matrix branch, Id norm, Matrix& kept, Norm& after) const {
+    if (!c_.post_norms) return branch;
+    after = normed(branch, norm);
+    kept = std::move(branch);
+    return after.y;
+  }
+  Matrix end_backward(const Matrix& dx, const Matrix& kept, const Norm& after, Id norm) {
+    return c_.post_norms ? norm_backward(dx, kept, after, norm) : dx;
+  }
+
+  Layer forward(const LayerIds& p, std::size_t layer, Matrix input) const {
     Layer l;
     l.input = std::move(input);
     l.norm1 = normed(l.input, p.ln1);
     l.q = project(l.norm1.y, p.q), l.k = project(l.norm1.y, p.k), l.v = project(l.norm1.y, p.v);
     if (c_.qkv_bias) add_bias(l.q, p.q_bias), add_bias(l.k, p.k_bias), add_bias(l.v, p.v_bias);
     if (c_.qk_norm) norm_heads(l.q, l.raw_q, l.q_norm, p.q_norm), norm_heads(l.k, l.raw_k, l.k_norm, p.k_norm);
-    rotate(l.q, 1);
-    rotate(l.k, 1);
+    rotate(l.q, layer, 1);
+    rotate(l.k, layer, 1);
     attend(l);
-    l.middle = project(l.attention, p.output);
+    l.middle = end_of(project(l.attention, p.output), p.after1, l.branch1, l.after1);
     add_to(l.middle, l.input);
     l.norm2 = normed(l.middle, p.ln2);
     if (p.has_experts) return l;
@@ -259,11 +294,24 @@ class Reference {
     l.up = project(l.norm2.y, p.w3);
     l.hidden = Matrix(l.gate.rows, l.gate.columns);
     for (std::size_t i = 0; i < l.hidden.values.size(); ++i)
-      l.hidden.values[i] = l.gate.values[i] * sigmoid(l.gate.values[i]) * l.up.values[i];
+      l.hidden.values[i] = activated(l.gate.values[i]).value * l.up.values[i];
     return l;
   }
-  Matrix output_of(const LayerIds& p, const Layer& l) const {
-    Matrix x = project(l.hidden, p.w2);
+  struct Activated {
+    double value, slope;
+  };
+  Activated activated(double g) const {
+    if (c_.gate_activation == compute::Activation::silu) {
+      const double s = sigmoid(g);
+      return {g * s, s * (1 + g * (1 - s))};
+    }
+    // 0.5 g (1 + tanh(u)), u = sqrt(2 / pi) (g + 0.044715 g^3)
+    const double root = std::sqrt(2 / std::numbers::pi);
+    const double t = std::tanh(root * (g + 0.044715 * g * g * g));
+    return {0.5 * g * (1 + t), 0.5 * (1 + t) + 0.5 * g * (1 - t * t) * root * (1 + 3 * 0.044715 * g * g)};
+  }
+  Matrix output_of(const LayerIds& p, Layer& l) const {
+    Matrix x = end_of(project(l.hidden, p.w2), p.after2, l.branch2, l.after2);
     add_to(x, l.middle);
     return x;
   }
@@ -277,29 +325,28 @@ class Reference {
 
   // By the second norm's result; keeps the gradients by the weights.
   Matrix feed_forward_backward(const LayerIds& p, const Layer& l, const Matrix& dx) {
-    const Matrix dhidden = project_backward(dx, l.hidden, p.w2);
+    const Matrix dhidden = project_backward(end_backward(dx, l.branch2, l.after2, p.after2), l.hidden, p.w2);
     Matrix dgate(l.gate.rows, l.gate.columns);
     Matrix dup(l.up.rows, l.up.columns);
     for (std::size_t i = 0; i < dhidden.values.size(); ++i) {
-      const double g = l.gate.values[i];
-      const double s = sigmoid(g);
-      dup.values[i] = dhidden.values[i] * g * s;
-      dgate.values[i] = dhidden.values[i] * l.up.values[i] * s * (1 + g * (1 - s));
+      const Activated f = activated(l.gate.values[i]);
+      dup.values[i] = dhidden.values[i] * f.value;
+      dgate.values[i] = dhidden.values[i] * l.up.values[i] * f.slope;
     }
     Matrix dnormed = project_backward(dgate, l.norm2.y, p.w1);
     add_to(dnormed, project_backward(dup, l.norm2.y, p.w3));
     return dnormed;
   }
 
-  Matrix backward(const LayerIds& p, const Layer& l, Matrix dx) {
+  Matrix backward(const LayerIds& p, std::size_t layer, const Layer& l, Matrix dx) {
     const Matrix dnormed = l.experts ? l.experts->backward(dx) : feed_forward_backward(p, l, dx);
     add_to(dx, norm_backward(dnormed, l.middle, l.norm2, p.ln2));
 
-    const Matrix dattention = project_backward(dx, l.attention, p.output);
+    const Matrix dattention = project_backward(end_backward(dx, l.branch1, l.after1, p.after1), l.attention, p.output);
     Matrix dq(l.q.rows, q_width_), dk(l.q.rows, kv_width_), dv(l.q.rows, kv_width_);
     attend_backward(l, dattention, dq, dk, dv);
-    rotate(dq, -1);
-    rotate(dk, -1);
+    rotate(dq, layer, -1);
+    rotate(dk, layer, -1);
     if (c_.qk_norm) {
       dq = merged(norm_backward(by_heads(std::move(dq)), l.raw_q, l.q_norm, p.q_norm), q_width_);
       dk = merged(norm_backward(by_heads(std::move(dk)), l.raw_k, l.k_norm, p.k_norm), kv_width_);

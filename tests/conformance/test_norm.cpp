@@ -1,5 +1,6 @@
 // RMS and layer normalisation, forward and backward.
 #include <cmath>
+#include <span>
 
 #include "norm_reference.hpp"
 
@@ -9,9 +10,13 @@ namespace {
 const Shape shapes[] = {{1, 1},    {3, 7},    {5, 64},    {2, 3, 33}, {70, 100},
                         {33, 768}, {4, 2560}, {200, 130}, {2, 20000}, {3000, 48}};
 
-void test_forward(bool layer) {
+// Factors that count from one: a row of a warp, of a block, and one that is read twice.
+const Shape offset_shapes[] = {{3, 7}, {33, 768}, {2, 20000}};
+constexpr float no_offset = 0;
+
+void test_forward(bool layer, std::span<const Shape> of, float offset) {
   for (const NormTypes& t : norm_type_sets())
-    for (const Shape& shape : shapes) {
+    for (const Shape& shape : of) {
       const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
       const Values x = random_values(t.x, rows * columns, 1, 0.5, 2.0);
       const Values weight = random_values(t.weight, columns, 2, 1.0, 0.3), bias = random_values(t.weight, columns, 3);
@@ -27,10 +32,14 @@ void test_forward(bool layer) {
                                              .rstd = rstd,
                                              .eps = static_cast<float>(norm_eps)});
         else
-          backend().run(
-              op::RmsNormForward{.x = dx, .weight = dw, .y = y, .rstd = rstd, .eps = static_cast<float>(norm_eps)});
+          backend().run(op::RmsNormForward{.x = dx,
+                                           .weight = dw,
+                                           .y = y,
+                                           .rstd = rstd,
+                                           .eps = static_cast<float>(norm_eps),
+                                           .weight_offset = offset});
       });
-      const Normalised reference = normalise(layer, x, weight, bias);
+      const Normalised reference = normalise(layer, x, added(weight, Values(weight.size(), offset)), bias);
       const std::string name = layer ? "layer_norm_forward" : "rms_norm_forward";
       check(name, t.x, y.read(), reference.y, tolerance_of(t.x, 2e-6));
       check(name + " rstd", t.x, rstd.read(), reference.rstd, 1e-6);
@@ -46,14 +55,15 @@ struct BackwardForm {
 constexpr BackwardForm backward_forms[] = {
     {false, false, false, false}, {true, true, true, true}, {true, false, false, true}};
 
-void test_backward(bool layer, const NormTypes& t, const Shape& shape, const BackwardForm& form) {
+void test_backward(bool layer, const NormTypes& t, const Shape& shape, const BackwardForm& form, float offset) {
   const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
   const Values x = random_values(t.x, rows * columns, 4, 0.5, 2.0), dy = random_values(t.x, rows * columns, 5);
   const Values weight = random_values(t.weight, columns, 6, 1.0, 0.3);
   const Values before = random_values(t.x, rows * columns, 7);
   const Values dweight_before = random_values(t.weight_gradient, columns, 8);
   const Values dbias_before = random_values(t.weight_gradient, columns, 9);
-  Normalised n = normalise(layer, x, weight, Values(weight.size()));
+  const Values factors = added(weight, Values(weight.size(), offset));
+  Normalised n = normalise(layer, x, factors, Values(weight.size()));
   n.mean = rounded(DType::f32, n.mean), n.rstd = rounded(DType::f32, n.rstd);
   const DeviceTensor x_there(t.x, shape, x), w_there(t.weight, {columns}, weight);
   const DeviceTensor mean(DType::f32, {rows}, n.mean), rstd(DType::f32, {rows}, n.rstd);
@@ -85,9 +95,10 @@ void test_backward(bool layer, const NormTypes& t, const Shape& shape, const Bac
                                         .dx = dx,
                                         .dweight = dweight,
                                         .accumulate = form.accumulate,
+                                        .weight_offset = offset,
                                         .y = form.again ? y.tensor() : Tensor{}});
   });
-  const NormGradients reference = normalise_backward(layer, dy, x, weight, n);
+  const NormGradients reference = normalise_backward(layer, dy, x, factors, n);
   const std::string name = layer ? "layer_norm_backward" : "rms_norm_backward";
   // One column leaves dx = g - g = 0 but for rounding, which no relative error measures.
   if (columns > 1)
@@ -103,10 +114,10 @@ void test_backward(bool layer, const NormTypes& t, const Shape& shape, const Bac
   if (form.again && !layer) check(name + " y", t.x, y.read(), n.y, tolerance_of(t.x, 2e-6));
 }
 
-void test_backward(bool layer) {
+void test_backward(bool layer, std::span<const Shape> of, float offset) {
   for (const NormTypes& t : norm_type_sets())
-    for (const Shape& shape : shapes)
-      for (const BackwardForm& form : backward_forms) test_backward(layer, t, shape, form);
+    for (const Shape& shape : of)
+      for (const BackwardForm& form : backward_forms) test_backward(layer, t, shape, form, offset);
 }
 
 // The operation's gradients against central differences of the float64 forward.
@@ -157,11 +168,15 @@ void test_by_differences(bool layer) {
           2e-6);
 }
 
-TEST(RmsNorm, Forward) { test_forward(false); }
-TEST(RmsNorm, Backward) { test_backward(false); }
+TEST(RmsNorm, Forward) { test_forward(false, shapes, no_offset); }
+TEST(RmsNorm, Backward) { test_backward(false, shapes, no_offset); }
+TEST(RmsNorm, FactorsMayCountFromOne) {
+  test_forward(false, offset_shapes, 1);
+  test_backward(false, offset_shapes, 1);
+}
 TEST(RmsNorm, BackwardByDifferences) { test_by_differences(false); }
-TEST(LayerNorm, Forward) { test_forward(true); }
-TEST(LayerNorm, Backward) { test_backward(true); }
+TEST(LayerNorm, Forward) { test_forward(true, shapes, no_offset); }
+TEST(LayerNorm, Backward) { test_backward(true, shapes, no_offset); }
 TEST(LayerNorm, BackwardByDifferences) { test_by_differences(true); }
 
 TEST(RmsNorm, AddedForwardNormalisesTheStoredSum) {

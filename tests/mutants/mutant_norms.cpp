@@ -174,9 +174,10 @@ void MutantBackend::execute(const op::RmsNormForward& op) {
     break_eight_bits(changed.eight_bits);
   };
   if (broken("rms_norm_forward.large_eps")) return call(op.eps * large_eps_factor);
-  if (executes() && any_other_than(floats(op.weight), 1) && broken("rms_norm_forward.weight_ignored"))
+  if (executes() && any_other_than(floats(op.weight), 1 - op.weight_offset) &&
+      broken("rms_norm_forward.weight_ignored"))
     return with_other<float>(
-        op.weight, [](auto& v) { set_all(v, 1); }, [&] { call(op.eps); });
+        op.weight, [&](auto& v) { set_all(v, 1 - op.weight_offset); }, [&] { call(op.eps); });
   call(op.eps);
 }
 
@@ -189,9 +190,10 @@ void MutantBackend::execute(const op::AddRmsNormForward& op) {
   if (op.residual.data != op.sum.data && broken("add_rms_norm_forward.residual_missing"))
     return with_other<float>(
         op.residual, [](auto& v) { set_all(v, 0); }, [&] { call(op.eps); });
-  if (executes() && any_other_than(floats(op.weight), 1) && broken("rms_norm_forward.weight_ignored"))
+  if (executes() && any_other_than(floats(op.weight), 1 - op.weight_offset) &&
+      broken("rms_norm_forward.weight_ignored"))
     return with_other<float>(
-        op.weight, [](auto& v) { set_all(v, 1); }, [&] { call(op.eps); });
+        op.weight, [&](auto& v) { set_all(v, 1 - op.weight_offset); }, [&] { call(op.eps); });
   call(op.eps);
 }
 
@@ -209,7 +211,7 @@ void MutantBackend::execute(const op::RmsNormBackward& op) {
   if (broken("rms_norm_backward.projection_missing"))
     edit(op.dx, [&](auto& v) {
       for (std::int64_t i = 0; i < v.size(); ++i)
-        v[i] = gradient[i] * w[i % columns] * r[i / columns] + (more ? (*more)[i] : 0);
+        v[i] = gradient[i] * (w[i % columns] + op.weight_offset) * r[i / columns] + (more ? (*more)[i] : 0);
     });
   if (more && broken("rms_norm_backward.residual_ignored"))
     edit(op.dx, [&](auto& v) {

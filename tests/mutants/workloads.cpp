@@ -96,6 +96,14 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "qk_norm", step + "qk_norm = true\nnorm_eps = 1e-6\n");
   cases.back().only = {"head_norm_rotary_forward", "head_norm_rotary_backward"};
 
+  std::string of_gemma = step;
+  of_gemma.replace(of_gemma.find("heads = 2"), 9, "heads = 4\nkv_heads = 2\nhead_dim = 10");
+  add("decoder", "gemma",
+      of_gemma +
+          "tied_embeddings = true\npost_norms = true\nnorms_from_one = true\ngate_activation = \"gelu_tanh\"\n"
+          "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\n");
+  cases.back().only = {"rms_norm_forward", "rms_norm_backward", "swiglu", "scale"};
+
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();
   cases.back().only = {"cross_entropy", "sum"};

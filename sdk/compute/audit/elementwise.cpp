@@ -37,6 +37,12 @@ Slope activation(Activation kind, double x) {
   return {NAN, NAN};
 }
 
+// What sets one gated unit apart from another in a list of what was looked at.
+template <class Op>
+const char* signature_of(const Op& op) {
+  return op.eight_bits ? " in 8 bits" : op.activation == Activation::silu ? "" : " of GELU";
+}
+
 double at(const Values& v, std::size_t i) { return v.empty() ? 0 : v[i]; }
 
 }  // namespace
@@ -118,7 +124,7 @@ void AuditedBackend::execute(const op::BiasBackward& op) {
 }
 
 void AuditedBackend::execute(const op::SwigluForward& op) {
-  const char* const signature = op.eight_bits ? " in 8 bits" : "";
+  const char* const signature = signature_of(op);
   if (!judge_->begins(op.name, op.gate, audit::elements_looked_at(op.gate, op.eight_bits ? 6 : 3), signature))
     return real().run(op);
   const Segments places = audit::some_segments(op.gate, audit::room);
@@ -127,7 +133,7 @@ void AuditedBackend::execute(const op::SwigluForward& op) {
   const Values gs = op.eight_bits ? judge_->read_rows(op.gate, rows) : Values();
   const Values us = op.eight_bits ? judge_->read_rows(op.up, rows) : Values();
   real().run(op);
-  const auto product_of = [](double gate, double up) { return activation(Activation::silu, gate).value * up; };
+  const auto product_of = [&](double gate, double up) { return activation(op.activation, gate).value * up; };
   if (op.h)
     judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
       const double product = product_of(g[i], u[i]);
@@ -142,7 +148,7 @@ void AuditedBackend::execute(const op::SwigluForward& op) {
 
 void AuditedBackend::execute(const op::SwigluBackward& op) {
   const auto call = [&] { real().run(op); };
-  const char* const signature = op.eight_bits ? " in 8 bits" : "";
+  const char* const signature = signature_of(op);
   if (!judge_->begins(op.name, op.gate, audit::elements_looked_at(op.gate, op.eight_bits ? 8 : 5), signature))
     return call();
   const Segments places = audit::some_segments(op.gate, audit::room);
@@ -154,7 +160,7 @@ void AuditedBackend::execute(const op::SwigluBackward& op) {
   call();
   if (op.h)
     judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
-      const double product = activation(Activation::silu, g[i]).value * u[i];
+      const double product = activation(op.activation, g[i]).value * u[i];
       return std::pair(product, std::abs(product));
     });
   if (alone) {
@@ -162,18 +168,18 @@ void AuditedBackend::execute(const op::SwigluBackward& op) {
     Values both(2 * gs.size());
     for (std::size_t i = 0; i < gs.size(); ++i) {
       const std::size_t at = i / width * 2 * width + i % width;
-      both[at] = ds[i] * us[i] * activation(Activation::silu, gs[i]).derivative;
-      both[at + width] = ds[i] * activation(Activation::silu, gs[i]).value;
+      both[at] = ds[i] * us[i] * activation(op.activation, gs[i]).derivative;
+      both[at + width] = ds[i] * activation(op.activation, gs[i]).value;
     }
     return audit::judge_lines(*judge_, rows, both, op.eight_bits.numbers, op.eight_bits.inverse_scale,
                               2 * Judge::rounding_of(op.gate.dtype));
   }
   judge_->each(op.dgate, "dgate", places, [&](std::size_t i, std::int64_t, std::size_t) {
-    return std::pair(d[i] * u[i] * activation(Activation::silu, g[i]).derivative,
+    return std::pair(d[i] * u[i] * activation(op.activation, g[i]).derivative,
                      std::abs(d[i] * u[i]) * (1 + std::abs(g[i])));
   });
   judge_->each(op.dup, "dup", places, [&](std::size_t i, std::int64_t, std::size_t) {
-    const double product = d[i] * activation(Activation::silu, g[i]).value;
+    const double product = d[i] * activation(op.activation, g[i]).value;
     return std::pair(product, std::abs(product));
   });
   // Of the numbers beside them, which have just been judged.

@@ -84,6 +84,13 @@ static void judge_forward(Judge& judge, const Places& rows, const Values& x, con
                      2 * (judge.rounding_of(x_type) + rounded));
 }
 
+template <class Judge, class Op>
+static Values factors_of(Judge& judge, const Op& op) {
+  Values factors = judge.read(op.weight);
+  for (double& factor : factors) factor += static_cast<double>(op.weight_offset);
+  return factors;
+}
+
 void AuditedBackend::execute(const op::RmsNormForward& op) {
   const auto call = [&] { real().run(op); };
   const char* const signature = op.eight_bits ? " in 8 bits" : "";
@@ -91,7 +98,7 @@ void AuditedBackend::execute(const op::RmsNormForward& op) {
   const Places rows = rows_looked_at(op.x);
   const Values in = judge_->read_rows(op.x, rows);
   call();
-  judge_forward(*judge_, rows, in, judge_->read(op.weight), {}, false, op.eps, op.y, nullptr, op.rstd, 0, op.x.dtype,
+  judge_forward(*judge_, rows, in, factors_of(*judge_, op), {}, false, op.eps, op.y, nullptr, op.rstd, 0, op.x.dtype,
                 op.eight_bits);
 }
 
@@ -105,7 +112,7 @@ void AuditedBackend::execute(const op::AddRmsNormForward& op) {
   judge_->each(op.sum, "sum", audit::whole_rows(op.sum, rows), [&](std::size_t i, std::int64_t, std::size_t) {
     return std::pair(a[i] + b[i], std::abs(a[i]) + std::abs(b[i]));
   });
-  judge_forward(*judge_, rows, judge_->read_rows(op.sum, rows), judge_->read(op.weight), {}, false, op.eps, op.y,
+  judge_forward(*judge_, rows, judge_->read_rows(op.sum, rows), factors_of(*judge_, op), {}, false, op.eps, op.y,
                 nullptr, op.rstd, Judge::rounding_of(op.sum.dtype), op.sum.dtype, op.eight_bits);
 }
 
@@ -255,6 +262,7 @@ void AuditedBackend::execute(const op::RmsNormBackward& op) {
   NormBackward b{op.dy,         op.x, op.weight, nullptr, op.rstd, op.residual, op.dx, op.dweight, nullptr,
                  op.accumulate, {},   {},        {},      {},      {},          {},    {},         {}};
   b.read(*judge_);
+  b.ws = factors_of(*judge_, op);
   call();
   Values values, terms;
   b.judge(*judge_, "dx", values, terms);

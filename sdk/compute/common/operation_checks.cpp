@@ -268,7 +268,15 @@ void require_some_result(const char* operation, const char* name, const Tensor& 
     invalid(operation, fmt::format("{} is left out, and its 8 bits, too; expected one of them", name));
 }
 
+static void require_gated(const char* operation, Activation activation, const op::EightBitRows& eight_bits) {
+  if (activation == Activation::silu) return;
+  if (activation != Activation::gelu_tanh)
+    reject(operation, "an activation of the gate that is not SiLU or GELU by tanh");
+  if (eight_bits) reject(operation, "8 bits of a gate with GELU; expected SiLU, or no 8 bits");
+}
+
 void check(const op::SwigluForward& op) {
+  require_gated(op.name, op.activation, op.eight_bits);
   require_alike_rows(op.name, {&op.gate, &op.up});
   if (op.h) require_alike_rows(op.name, {&op.gate, &op.h});
   require_some_result(op.name, "h", op.h, op.eight_bits);
@@ -277,6 +285,7 @@ void check(const op::SwigluForward& op) {
 }
 
 void check(const op::SwigluBackward& op) {
+  require_gated(op.name, op.activation, op.eight_bits);
   require_alike_rows(op.name, {&op.gate, &op.up, &op.dh});
   if (static_cast<bool>(op.dgate) != static_cast<bool>(op.dup))
     invalid(op.name, "one of dgate and dup; expected both of them, or none");

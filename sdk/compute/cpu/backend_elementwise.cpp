@@ -46,12 +46,15 @@ void CpuBackend::execute(const op::BiasBackward& op) {
       op.dy.data, op.dbias.data, op.accumulate, rows, width, static_cast<float*>(partial));
 }
 
+static std::size_t of_gelu(Activation activation) { return activation == Activation::gelu_tanh ? 1 : 0; }
+
 void CpuBackend::execute(const op::SwigluForward& op) {
   SwigluShape shape = swiglu_shape(op);
   const Tensor h = or_scratch(op.h, op.gate.dtype, shape.rows, shape.width);
   if (!op.h) shape.h_step = shape.width;
   if (preparing()) return;
-  elementwise_kernels(isa_).swiglu_forward[index_of(op.gate.dtype)](op.gate.data, op.up.data, h.data, shape);
+  elementwise_kernels(isa_).swiglu_forward[of_gelu(op.activation)][index_of(op.gate.dtype)](op.gate.data, op.up.data,
+                                                                                            h.data, shape);
   quantize(op.eight_bits, h);
 }
 
@@ -62,8 +65,8 @@ void CpuBackend::execute(const op::SwigluBackward& op) {
   if (!op.dgate) shape.dgate_step = shape.dup_step = 2 * shape.width;
   if (preparing()) return;
   void* const dup = op.dgate ? op.dup.data : gradients.slice(1, shape.width, 0).data;
-  elementwise_kernels(isa_).swiglu_backward[index_of(op.gate.dtype)](op.gate.data, op.up.data, op.dh.data,
-                                                                     gradients.data, dup, op.h.data, shape);
+  elementwise_kernels(isa_).swiglu_backward[of_gelu(op.activation)][index_of(op.gate.dtype)](
+      op.gate.data, op.up.data, op.dh.data, gradients.data, dup, op.h.data, shape);
   quantize(op.eight_bits, gradients);
 }
 

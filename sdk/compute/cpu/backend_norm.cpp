@@ -57,6 +57,7 @@ HeadNormArgs head_norm_args(const Op& op) {
 
 void CpuBackend::execute(const op::RmsNormForward& op) {
   NormArgs args = norm_args(op.x, op.weight, op.rstd);
+  args.weight_offset = op.weight_offset;
   args.eps = op.eps;
   const Tensor y = or_scratch(op.y, op.x.dtype, args.rows, args.columns);
   args.y = y.data;
@@ -66,6 +67,7 @@ void CpuBackend::execute(const op::RmsNormForward& op) {
 
 void CpuBackend::execute(const op::AddRmsNormForward& op) {
   NormArgs args = norm_args(op.x, op.weight, op.rstd);
+  args.weight_offset = op.weight_offset;
   args.eps = op.eps;
   args.residual = op.residual.data;
   args.sum = op.sum.data;
@@ -77,6 +79,7 @@ void CpuBackend::execute(const op::AddRmsNormForward& op) {
 
 void CpuBackend::execute(const op::RmsNormBackward& op) {
   NormArgs args = norm_args(op.x, op.weight, op.rstd);
+  args.weight_offset = op.weight_offset;
   args.dy = op.dy.data;
   args.dx = op.dx.data;
   args.y = op.y.data;

@@ -56,7 +56,7 @@ void CudaBackend::execute(const op::SwigluForward& op) {
   if (op.eight_bits)
     return launch_swiglu_forward_rows(stream(), op.gate.dtype, op.gate.data, op.up.data, op.h.data, shape,
                                       eight_bits_of(op.eight_bits));
-  launch_swiglu_forward(stream(), op.gate.dtype, op.gate.data, op.up.data, op.h.data, shape);
+  launch_swiglu_forward(stream(), op.gate.dtype, op.activation, op.gate.data, op.up.data, op.h.data, shape);
 }
 
 void CudaBackend::execute(const op::SwigluBackward& op) {
@@ -65,8 +65,8 @@ void CudaBackend::execute(const op::SwigluBackward& op) {
   if (op.eight_bits)
     return launch_swiglu_backward_rows(stream(), op.gate.dtype, op.gate.data, op.up.data, op.dh.data, op.dgate.data,
                                        op.dup.data, op.h.data, shape, eight_bits_of(op.eight_bits));
-  launch_swiglu_backward(stream(), op.gate.dtype, op.gate.data, op.up.data, op.dh.data, op.dgate.data, op.dup.data,
-                         op.h.data, shape);
+  launch_swiglu_backward(stream(), op.gate.dtype, op.activation, op.gate.data, op.up.data, op.dh.data, op.dgate.data,
+                         op.dup.data, op.h.data, shape);
 }
 
 void CudaBackend::execute(const op::ApplyDropout& op) {

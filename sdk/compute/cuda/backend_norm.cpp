@@ -31,6 +31,7 @@ void take(NormArgs& args, const op::EightBitRows& eight_bits) {
 
 void CudaBackend::execute(const op::RmsNormForward& op) {
   NormArgs args = norm_args(op.name, op.x, op.weight, op.rstd);
+  args.weight_offset = op.weight_offset;
   args.eps = op.eps;
   args.y = op.y.data;
   take(args, op.eight_bits);
@@ -39,6 +40,7 @@ void CudaBackend::execute(const op::RmsNormForward& op) {
 
 void CudaBackend::execute(const op::AddRmsNormForward& op) {
   NormArgs args = norm_args(op.name, op.x, op.weight, op.rstd);
+  args.weight_offset = op.weight_offset;
   args.eps = op.eps;
   args.residual = op.residual.data;
   args.sum = op.sum.data;
@@ -49,6 +51,7 @@ void CudaBackend::execute(const op::AddRmsNormForward& op) {
 
 void CudaBackend::execute(const op::RmsNormBackward& op) {
   NormArgs args = norm_args(op.name, op.x, op.weight, op.rstd);
+  args.weight_offset = op.weight_offset;
   args.dy = op.dy.data;
   args.residual = op.residual.data;
   args.dx = op.dx.data;

@@ -262,6 +262,13 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 0; }).find("expected at least 1"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 2, c.backward = false; }).find("add the backward"),
             std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.rope_local_theta = 0.5; }).find("rope_local_theta of 0 or at least 1"),
+            std::string::npos);
+  for (const auto& [has, lacks] :
+       {std::pair<bool models::DecoderConfig::*, const char*>{&models::DecoderConfig::post_norms, "of dense models"},
+        {&models::DecoderConfig::norms_from_one, "residual_add"},
+        {&models::DecoderConfig::scaled_embeddings, "tensor_parallel"}})
+    EXPECT_NE(refusal([&](auto& c) { c.*has = c.residual_in_products = true; }).find(lacks), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.accumulation_steps = 2, c.keep_logits = true; }).find("accumulation_steps = 1"),
             std::string::npos);
 }

@@ -48,8 +48,16 @@ struct Relu {
   ASSAY_INLINE Vec slope(Vec x) { return x > 0.0f ? splat(1.0f) : Vec{}; }
 };
 
+struct ValueAndSlope {
+  Vec value, slope;
+};
+
 struct Silu {
   ASSAY_INLINE Vec value(Vec x) { return x * sigmoid(x); }
+  ASSAY_INLINE ValueAndSlope both(Vec x) {
+    const Vec s = sigmoid(x), silu = x * s;
+    return {silu, s + silu * (1.0f - s)};
+  }
   ASSAY_INLINE Vec slope(Vec x) {
     const Vec s = sigmoid(x);
     return s * (1.0f + x * (1.0f - s));
@@ -90,9 +98,10 @@ struct GeluErf {
 struct GeluTanh {
   static constexpr float twice_root = 1.59576912f;  // 2 sqrt(2 / pi)
   ASSAY_INLINE Vec value(Vec x) { return x * sigmoid(twice_root * (x + 0.044715f * x * x * x)); }
-  ASSAY_INLINE Vec slope(Vec x) {
+  ASSAY_INLINE Vec slope(Vec x) { return both(x).slope; }
+  ASSAY_INLINE ValueAndSlope both(Vec x) {
     const Vec s = sigmoid(twice_root * (x + 0.044715f * x * x * x));
-    return s + x * s * (1.0f - s) * twice_root * (1.0f + 3.0f * 0.044715f * x * x);
+    return {x * s, s + x * s * (1.0f - s) * twice_root * (1.0f + 3.0f * 0.044715f * x * x)};
   }
 };
 
@@ -174,7 +183,8 @@ void bias_backward(const void* dy_address, void* dbias_address, bool accumulate,
 
 // ---- SwiGLU --------------------------------------------------------------------------------------------------------
 
-template <class T>
+// F: Silu or GeluTanh.
+template <class F, class T>
 void swiglu_forward(const void* gate_address, const void* up_address, void* h_address, const SwigluShape& s) {
   const T *const gate = static_cast<const T*>(gate_address), *const up = static_cast<const T*>(up_address);
   T* const h = static_cast<T*>(h_address);
@@ -183,24 +193,24 @@ void swiglu_forward(const void* gate_address, const void* up_address, void* h_ad
       const T *const g = gate + r * s.gate_step, *const u = up + r * s.up_step;
       T* const to = h + r * s.h_step;
       each(s.width, [=](int64_t c, auto span) {
-        store_span(to + c, Silu::value(load_span(g + c, span)) * load_span(u + c, span), span);
+        store_span(to + c, F::value(load_span(g + c, span)) * load_span(u + c, span), span);
       });
     }
   });
 }
 
-template <class T, bool with_h>
+template <class F, class T, bool with_h>
 ASSAY_INLINE void swiglu_backward_row(const T* g, const T* u, const T* dh, T* dg, T* du, T* h, int64_t width) {
   each(width, [=](int64_t c, auto span) {
     const Vec x = load_span(g + c, span), y = load_span(u + c, span), d = load_span(dh + c, span);
-    const Vec s = sigmoid(x), silu = x * s;
-    if constexpr (with_h) store_span(h + c, silu * y, span);
-    store_span(dg + c, d * y * (s + silu * (1.0f - s)), span);
-    store_span(du + c, d * silu, span);
+    const ValueAndSlope f = F::both(x);
+    if constexpr (with_h) store_span(h + c, f.value * y, span);
+    store_span(dg + c, d * y * f.slope, span);
+    store_span(du + c, d * f.value, span);
   });
 }
 
-template <class T>
+template <class F, class T>
 void swiglu_backward(const void* gate_address, const void* up_address, const void* dh_address, void* dgate_address,
                      void* dup_address, void* h_address, const SwigluShape& s) {
   const T *const gate = static_cast<const T*>(gate_address), *const up = static_cast<const T*>(up_address),
@@ -212,9 +222,9 @@ void swiglu_backward(const void* gate_address, const void* up_address, const voi
       const T *const g = gate + r * s.gate_step, *const u = up + r * s.up_step, *const d = dh + r * s.dh_step;
       T *const dg = dgate + r * s.dgate_step, *const du = dup + r * s.dup_step;
       if (h)
-        swiglu_backward_row<T, true>(g, u, d, dg, du, h + r * s.h_step, s.width);
+        swiglu_backward_row<F, T, true>(g, u, d, dg, du, h + r * s.h_step, s.width);
       else
-        swiglu_backward_row<T, false>(g, u, d, dg, du, dg, s.width);
+        swiglu_backward_row<F, T, false>(g, u, d, dg, du, dg, s.width);
     }
   });
 }
@@ -290,8 +300,10 @@ extern const ElementwiseKernels elementwise_kernels = {
     {{bias_add<float, float>, bias_add<float, bf16>}, {bias_add<bf16, float>, bias_add<bf16, bf16>}},
     {{bias_backward<float, float>, bias_backward<float, bf16>},
      {bias_backward<bf16, float>, bias_backward<bf16, bf16>}},
-    {swiglu_forward<float>, swiglu_forward<bf16>},
-    {swiglu_backward<float>, swiglu_backward<bf16>},
+    {{swiglu_forward<Silu, float>, swiglu_forward<Silu, bf16>},
+     {swiglu_forward<GeluTanh, float>, swiglu_forward<GeluTanh, bf16>}},
+    {{swiglu_backward<Silu, float>, swiglu_backward<Silu, bf16>},
+     {swiglu_backward<GeluTanh, float>, swiglu_backward<GeluTanh, bf16>}},
     {dropout<float>, dropout<bf16>},
     {{bias_relu_dropout<float, float>, bias_relu_dropout<float, bf16>},
      {bias_relu_dropout<bf16, float>, bias_relu_dropout<bf16, bf16>}},

@@ -32,10 +32,11 @@ struct ElementwiseKernels {
   // [type of dy][type of dbias]; `partial` is scratch of bias_blocks(rows) * width floats.
   void (*bias_backward[2][2])(const void* dy, void* dbias, bool accumulate, int64_t rows, int64_t width,
                               float* partial);
-  void (*swiglu_forward[2])(const void* gate, const void* up, void* h, const SwigluShape&);
+  // [of SiLU, of GELU by tanh]
+  void (*swiglu_forward[2][2])(const void* gate, const void* up, void* h, const SwigluShape&);
   // `h` may be NULL.
-  void (*swiglu_backward[2])(const void* gate, const void* up, const void* dh, void* dgate, void* dup, void* h,
-                             const SwigluShape&);
+  void (*swiglu_backward[2][2])(const void* gate, const void* up, const void* dh, void* dgate, void* dup, void* h,
+                                const SwigluShape&);
   // Drops even where drop_below is 0.
   void (*dropout[2])(const void* x, void* y, int64_t count, const DropoutArgs&);
   // y = dropout(relu(x + bias)), [type of x and y][type of bias]; `bias` may be NULL.

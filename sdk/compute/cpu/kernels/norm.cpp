@@ -14,6 +14,7 @@ static int64_t row_blocks(int64_t rows) { return rows < max_norm_row_blocks ? ro
 template <class X, class W>
 static void rms_forward_typed(const NormArgs& a) {
   const W* const weight = static_cast<const W*>(a.weight);
+  const float offset = a.weight_offset;
   parallel_rows(a.rows, 2 * a.columns * int64_t(sizeof(X)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const X* x = static_cast<const X*>(a.x) + r * a.columns;
@@ -38,7 +39,7 @@ static void rms_forward_typed(const NormArgs& a) {
       const float rstd = 1.0f / __builtin_sqrtf(squares / float(a.columns) + a.eps);
       a.rstd[r] = rstd;
       each(a.columns, [&](int64_t i, auto span) {
-        store_span(y + i, load_span(x + i, span) * rstd * load_span(weight + i, span), span);
+        store_span(y + i, load_span(x + i, span) * rstd * (load_span(weight + i, span) + offset), span);
       });
     }
   });
@@ -103,6 +104,7 @@ ASSAY_INLINE void add_to(float* total, Vec x, auto span) { store_span(total, loa
 template <class X, class W>
 static void rms_backward_typed(const NormArgs& a) {
   const W* const weight = static_cast<const W*>(a.weight);
+  const float offset = a.weight_offset;
   const int64_t blocks = row_blocks(a.rows);
   const int64_t block_bytes = 3 * a.columns * int64_t(sizeof(X)) * (a.rows / (blocks ? blocks : 1) + 1);
   parallel_rows(blocks, block_bytes, [&](int64_t begin, int64_t end) {
@@ -116,15 +118,17 @@ static void rms_backward_typed(const NormArgs& a) {
         const X* const residual = a.residual ? static_cast<const X*>(a.residual) + r * a.columns : nullptr;
         const float rstd = a.rstd[r];
         const float dot = sum_each(a.columns, [&](int64_t i, auto span) {
-          return load_span(dy + i, span) * load_span(weight + i, span) * load_span(x + i, span);
+          return load_span(dy + i, span) * (load_span(weight + i, span) + offset) * load_span(x + i, span);
         });
         const float pull = dot * rstd * rstd / float(a.columns);
         each(a.columns, [&](int64_t i, auto span) {
           const Vec x_here = load_span(x + i, span), dy_here = load_span(dy + i, span);
           add_to(dweight + i, dy_here * x_here * rstd, span);
-          put_gradient(dx, (dy_here * load_span(weight + i, span) - x_here * pull) * rstd, residual, i, span);
+          put_gradient(dx, (dy_here * (load_span(weight + i, span) + offset) - x_here * pull) * rstd, residual, i,
+                       span);
           if (a.y)
-            store_span(static_cast<X*>(a.y) + r * a.columns + i, x_here * rstd * load_span(weight + i, span), span);
+            store_span(static_cast<X*>(a.y) + r * a.columns + i, x_here * rstd * (load_span(weight + i, span) + offset),
+                       span);
         });
       }
     }

@@ -17,6 +17,7 @@ struct NormArgs {
   NormTypes types;
   int64_t rows, columns;
   float eps;
+  float weight_offset;  // RMS: the factors are weight + weight_offset
   const void *x, *residual, *weight, *bias, *dy;
   void *sum, *y, *dx;
   const void* x_bias;  // of the weight's type

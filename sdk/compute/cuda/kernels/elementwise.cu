@@ -124,21 +124,6 @@ struct GeluErf {
   }
 };
 
-// 0.5 x (1 + tanh(u)) is x sigmoid(2 u), without the cancellation.
-template <class T>
-struct GeluTanh {
-  static constexpr float twice_root = 1.59576912F;  // 2 sqrt(2 / pi)
-  static __device__ __forceinline__ float value(float x) {
-    return x * sigmoid<T>(twice_root * (x + 0.044715F * x * x * x));
-  }
-  static __device__ __forceinline__ float slope(float x) {
-    // Where the square is held back, the sigmoid is 0 or 1 long since; infinity times 0 would be NaN.
-    const float square = fminf(x * x, 1e10F);
-    const float s = sigmoid<T>(twice_root * (x + 0.044715F * x * square));
-    return s + x * s * (1.0F - s) * twice_root * (1.0F + 3.0F * 0.044715F * square);
-  }
-};
-
 template <class F>
 struct Value {
   __device__ __forceinline__ float operator()(float x) const { return F::value(x); }

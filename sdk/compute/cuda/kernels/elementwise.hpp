@@ -40,11 +40,12 @@ void launch_bias_backward(cudaStream_t stream, compute::DType type, compute::DTy
 
 // ---- SwiGLU --------------------------------------------------------------------------------------------------------
 
-void launch_swiglu_forward(cudaStream_t stream, compute::DType type, const void* gate, const void* up, void* h,
-                           const SwigluShape& shape);
+// `activation` of the gate: SiLU or GELU by tanh.
+void launch_swiglu_forward(cudaStream_t stream, compute::DType type, compute::Activation activation, const void* gate,
+                           const void* up, void* h, const SwigluShape& shape);
 // dgate may be gate and dup may be up. `h` may be NULL; otherwise it receives the same bits as from the forward.
-void launch_swiglu_backward(cudaStream_t stream, compute::DType type, const void* gate, const void* up, const void* dh,
-                            void* dgate, void* dup, void* h, const SwigluShape& shape);
+void launch_swiglu_backward(cudaStream_t stream, compute::DType type, compute::Activation activation, const void* gate,
+                            const void* up, const void* dh, void* dgate, void* dup, void* h, const SwigluShape& shape);
 
 // The same with 8 bits of h, or of [dgate, dup], which are then the halves of one buffer: a scale for each row.
 struct EightBitsOut {

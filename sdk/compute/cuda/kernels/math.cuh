@@ -22,6 +22,23 @@ __device__ __forceinline__ float sigmoid(float x) {
   return Math<T>::reciprocal(__fadd_rn(1.0F, Math<T>::exp(-x)));
 }
 
+// 0.5 x (1 + tanh(u)) is x sigmoid(2 u), without the cancellation.
+template <class T>
+struct GeluTanh {
+  static constexpr float twice_root = 1.59576912F;  // 2 sqrt(2 / pi)
+  // Where the square is held back, the sigmoid is 0 or 1 long since; infinity times 0 would be NaN. With nothing to
+  // fuse, so that every kernel gets the same bits.
+  static __device__ __forceinline__ float square(float x) { return fminf(__fmul_rn(x, x), 1e10F); }
+  static __device__ __forceinline__ float share(float x) {
+    return sigmoid<T>(__fmul_rn(twice_root, __fmaf_rn(__fmul_rn(0.044715F, x), square(x), x)));
+  }
+  static __device__ __forceinline__ float value(float x) { return __fmul_rn(x, share(x)); }
+  static __device__ __forceinline__ float slope(float x) {
+    const float s = share(x);
+    return s + x * s * (1.0F - s) * twice_root * (1.0F + 3.0F * 0.044715F * square(x));
+  }
+};
+
 // The normal distribution function, in relative precision on the left tail too. For z = |x| / sqrt(2), erfc(z) is
 // exp(-z^2) t P(t) with t = 1 / (1 + 0.42 z); P is a fit of ours to exp(z^2) erfc(z) on [0, 6.6], within 4e-8.
 // `bell` receives exp(-x^2 / 2).

@@ -92,7 +92,10 @@ __global__ void __launch_bounds__(512, K == 4 ? 1 : 2) norm_forward_kernel(const
       else
         unpack(hold<V, Cache::constant>(weight + i * V), scales);
 #pragma unroll
-      for (int e = 0; e < V; ++e) values[e] = (values[e] - mean) * rstd * scales[e];
+      for (int e = 0; e < V; ++e) {
+        if constexpr (!layer) scales[e] += a.weight_offset;
+        values[e] = (values[e] - mean) * rstd * scales[e];
+      }
       if constexpr (layer) {
         float shifts[V];
         unpack(hold<V, Cache::constant>(bias + i * V), shifts);

@@ -15,7 +15,8 @@ struct NormArgs {
   compute::DType dweight_type, dbias_type;  // fp32 or `type`
   std::int64_t rows, columns;               // columns: 1 to 2^31 - 1
   float eps;
-  bool accumulate;  // add to dweight and dbias
+  float weight_offset;  // RMS: the factors are weight + weight_offset
+  bool accumulate;      // add to dweight and dbias
   const void *x, *residual, *weight, *bias, *dy;
   void *sum, *y, *dx, *dweight, *dbias;
   float *mean, *rstd;

@@ -32,6 +32,12 @@ constexpr int most_held = V == 1 ? 4 : (V == 8 && layer ? 2 : 3);
 template <int V, int K>
 constexpr int shared_floats = std::min(row_reducer_floats + block_threads * K * V, 48 * 1024 / 4);
 
+template <int V>
+__device__ __forceinline__ void add_offset(const NormArgs& a, float (&w)[V]) {
+#pragma unroll
+  for (int e = 0; e < V; ++e) w[e] += a.weight_offset;
+}
+
 // V elements in a pack, K packs held by a thread. dx may be dy or residual: no read-only loads there.
 template <class X, class W, int V, int K, bool layer>
 __global__ void __launch_bounds__(block_threads, 1) norm_backward_kernel(const NormArgs a, const float one_column) {
@@ -57,11 +63,12 @@ __global__ void __launch_bounds__(block_threads, 1) norm_backward_kernel(const N
       if (a.residual) held_residual[k] = hold<V>(static_cast<const X*>(a.residual) + first + i * V);
     });
   };
-  const auto hold_weight = [&](int i) {
+  const auto factors = [&](int i, float(&w)[V]) {
     if constexpr (staged)
-      return hold<V>(staged_weight + i * V);
+      unpack(hold<V>(staged_weight + i * V), w);
     else
-      return hold<V, Cache::constant>(static_cast<const W*>(a.weight) + i * V);
+      unpack(hold<V, Cache::constant>(static_cast<const W*>(a.weight) + i * V), w);
+    if constexpr (!layer) add_offset(a, w);
   };
 
   // The weights come beside the first rows, so that no row waits for them later.
@@ -85,7 +92,7 @@ __global__ void __launch_bounds__(block_threads, 1) norm_backward_kernel(const N
       float x[V], dy[V], w[V];
       unpack(held_x[k], x);
       unpack(held_dy[k], dy);
-      unpack(hold_weight(i), w);
+      factors(i, w);
 #pragma unroll
       for (int e = 0; e < V; ++e) {
         total[0] += dy[e] * w[e] * (x[e] - mean);
@@ -101,7 +108,7 @@ __global__ void __launch_bounds__(block_threads, 1) norm_backward_kernel(const N
       float x[V], dy[V], w[V];
       unpack(held_x[k], x);
       unpack(held_dy[k], dy);
-      unpack(hold_weight(i), w);
+      factors(i, w);
 #pragma unroll
       for (int e = 0; e < V; ++e) {
         x[e] = (x[e] - mean) * rstd;
@@ -192,6 +199,7 @@ __global__ void __launch_bounds__(wide_threads) wide_norm_backward_kernel(const 
       unpack(hold<V>(x_row + i * V), x);
       unpack(hold<V>(dy_row + i * V), dy);
       unpack(hold<V, Cache::constant>(weight + i * V), w);
+      if constexpr (!layer) add_offset(a, w);
 #pragma unroll
       for (int e = 0; e < V; ++e) {
         total[0] += dy[e] * w[e] * (x[e] - mean);
@@ -208,6 +216,7 @@ __global__ void __launch_bounds__(wide_threads) wide_norm_backward_kernel(const 
       unpack(hold<V>(x_row + i * V), x);
       unpack(hold<V>(dy_row + i * V), dy);
       unpack(hold<V, Cache::constant>(weight + i * V), w);
+      if constexpr (!layer) add_offset(a, w);
       if constexpr (layer) {
         if (!first_row) unpack(hold<V>(dbias + i * V), gathered);
 #pragma unroll

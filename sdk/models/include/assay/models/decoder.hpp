@@ -3,7 +3,9 @@
 //   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
 //   y = rms_norm(x); final rms_norm; output head. Rotary pairs are interleaved. Keys and values may have fewer heads
 //   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied). The
-//   feed-forward may be a mixture of experts (experts.hpp).
+//   feed-forward may be a mixture of experts (experts.hpp). Blocks may be Gemma's: each branch has a norm at its end,
+//   too, x += rms_norm(o(...)), norms' weights count from one, the gate has GELU, and embeddings are times
+//   sqrt(d_model).
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 //
@@ -22,6 +24,7 @@
 #include <assay/train/parameters.hpp>
 #include <assay/train/part_exchange.hpp>
 #include <assay/workload/precision.hpp>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -50,7 +53,14 @@ struct DecoderConfig {
   bool tied_embeddings = false;  // the output head's weights are the embedding's
   double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
   compute::RotaryScaling rope_scaling;
-  double norm_eps = 1e-5;  // of every RMSNorm
+  double norm_eps = 1e-5;       // of every RMSNorm
+  bool post_norms = false;      // each branch ends with an RMSNorm of its own, before it is added
+  bool norms_from_one = false;  // an RMSNorm multiplies by 1 + its weight
+  compute::Activation gate_activation = compute::Activation::silu;  // of the feed-forward; or gelu_tanh
+  bool scaled_embeddings = false;                                   // times the root of d_model
+  double query_pre_attn_scalar = 0;  // by the root of which scores are divided; 0: the head's columns
+  double rope_local_theta = 0;       // of layers with a window, whose rotation is not scaled; 0: as of all others
+  std::int64_t full_attention_every = 0;
   ExpertsConfig experts;
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
@@ -95,6 +105,16 @@ struct DecoderConfig {
   std::int64_t own_kv_width() const { return kv_width() / split.ranks; }
   std::int64_t own_qkv_width() const { return qkv_width() / split.ranks; }
   std::int64_t own_d_ff() const { return d_ff / split.ranks; }
+  bool is_like_gemma() const {
+    return post_norms || norms_from_one || scaled_embeddings || gate_activation != compute::Activation::silu;
+  }
+  double query_scalar() const {
+    return query_pre_attn_scalar > 0 ? query_pre_attn_scalar : static_cast<double>(head_width());
+  }
+  // Layers beside those that see everything have a rotation of their own.
+  bool rotates_locally(std::int64_t layer) const {
+    return rope_local_theta > 0 && (full_attention_every == 0 || (layer + 1) % full_attention_every != 0);
+  }
   bool has_experts(std::int64_t layer) const { return experts.any() && layer >= experts.first_dense_layers; }
   std::int64_t dense_layers() const {
     return experts.any() && experts.first_dense_layers < layers ? experts.first_dense_layers : layers;
@@ -112,6 +132,7 @@ struct DecoderLayerParameters {
   train::ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
   train::ParameterSet::Id q_bias = 0, k_bias = 0, v_bias = 0;  // with qkv_bias
   train::ParameterSet::Id q_norm = 0, k_norm = 0;              // with qk_norm; adjacent
+  train::ParameterSet::Id attention_norm = 0, ffw_norm = 0;    // with post_norms: at the ends of the branches
   ExpertParameters experts = {};  // in the place of w2, w1 and w3, of a layer that has them
 };
 struct DecoderParameters {
@@ -121,7 +142,7 @@ struct DecoderParameters {
 
 // Adds the parameters with the names that they have in safetensors files; matrices are (out, in). The initial values
 // are normal with std sqrt(2 / (in + out)) for matrices and a tied embedding, std 1 for another embedding, ones for
-// norms and zeros for biases.
+// norms (zeros for those that count from one) and zeros for biases.
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
 
 // Which part of the whole model's parameter one of a split model's is.
@@ -220,16 +241,22 @@ class DecoderModel : public train::Model {
   struct EightBits {
     Id x, x_scales, w, w_scales, turned, turned_scale;
   };
+  // The norm at the end of a branch: its result, and what backward needs of it.
+  struct PostNorm {
+    Id normed, rstd;
+  };
   // The buffers that one run of a layer's forward writes. With checkpointing there are two runs with buffers of their
   // own.
   struct Forward {
     Id input, normed1, rstd1, qkv, heads, heads_rstd, turned, attention, lse, scores, branch1, middle, normed2, rstd2,
         gate_up, silu, hidden, branch2;
+    PostNorm post1, post2;  // of branch1 and branch2
     ExpertForward experts;
     EightBits qkv_8, output_8, gate_up_8, w2_8;
   };
   struct Backward {
     Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, dheads, scores, dscores, normed1, dnormed1;
+    Id dbranch1, dbranch2;  // of branches that end with a norm
     ExpertBackward experts;
     EightBits w2_8, gate_up_8, output_8, qkv_8;
   };
@@ -264,11 +291,23 @@ class DecoderModel : public train::Model {
     compute::Tensor x;
     train::ParameterSet::Id weight;
     Id branch, residual, sum;
+    train::ParameterSet::Id post_weight;  // with post_norms
+    PostNorm post;
     compute::Tensor norm_weight;
     compute::Tensor normed, rstd;  // normed may be left out where there are 8 bits
     compute::op::EightBitRows eight_bits;
   };
   void end_branch(compute::Backend& b, const BranchEnd& end, const EightBits& by) const;
+  // What is added to the residual stream: the branch, or its norm.
+  compute::Tensor end_of_branch(compute::Backend& b, Id branch, const PostNorm& post,
+                                train::ParameterSet::Id weight) const;
+  // Of the gradient by what is added that by the branch: in the same place, or in `dbranch`. Keeps that by the weight.
+  Id branch_gradient(compute::Backend& b, Id gradient, Id branch, const PostNorm& post, train::ParameterSet::Id weight,
+                     Id dbranch) const;
+  // From gate and up to what w2 reads.
+  void gated_unit(compute::Backend& b, const Forward& f) const;
+  float norm_offset() const { return config_.norms_from_one ? 1.0F : 0.0F; }
+  float embedding_factor() const { return std::sqrt(static_cast<float>(config_.d_model)); }
 
   // decoder_experts.cpp: the feed-forward of layers with experts.
   static std::size_t index_of(std::int64_t layer) { return static_cast<std::size_t>(layer); }
@@ -430,11 +469,19 @@ class DecoderModel : public train::Model {
   compute::Tensor heads_of(const compute::Tensor& packed, int which) const;
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
   compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
-  void rotate(compute::Backend& b, const compute::Tensor& packed, bool inverse) const;  // queries and keys, in place
+  // The rotation's table of a layer.
+  const compute::Tensor& cos_of(std::int64_t layer) const {
+    return plan_[config_.rotates_locally(layer) ? local_cos_ : cos_];
+  }
+  const compute::Tensor& sin_of(std::int64_t layer) const {
+    return plan_[config_.rotates_locally(layer) ? local_sin_ : sin_];
+  }
+  // Queries and keys, in place.
+  void rotate(compute::Backend& b, std::int64_t layer, const compute::Tensor& packed, bool inverse) const;
   // Queries and keys on the way to attention: turned, before that normed with qk_norm, which leaves those of the
   // projection as they are. And their gradients on the way back, which end in g.dqkv.
-  void turn_heads(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
-  void turn_heads_back(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f, const Backward& g) const;
+  void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void turn_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
   compute::Tensor turned_heads(const Forward& f, int which) const;  // as heads_of
   compute::Tensor gradient_of_heads(const Backward& g, int which) const;
   // The same of [N, own_q_width + own_kv_width]: side by side, or, not fused, one after the other.
@@ -455,7 +502,7 @@ class DecoderModel : public train::Model {
   train::ExpertExchange* expert_ranks_ = nullptr;
   std::vector<compute::Tensor> given_experts_;  // by layer; empty: the router chooses
   Id ones_ = 0, twos_ = 0, expert_bias_ = 0, routing_losses_ = 0;
-  Id cos_ = 0, sin_ = 0;
+  Id cos_ = 0, sin_ = 0, local_cos_ = 0, local_sin_ = 0;
   Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
   Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;
   // The gradient by the residual stream: the second norm of a layer writes it to dx_middle_, the first one back to dx_.

@@ -163,6 +163,24 @@ inline constexpr auto rope_scaling_params = table(
         .at_least(0)
         .at_most(1e3)
         .help("yarn: what cosines and sines are multiplied by; 0: 1 + 0.1 ln(rope_factor)"));
+// How blocks differ between families of models.
+inline constexpr auto gate_activations =
+    choices<compute::Activation>({{"silu", compute::Activation::silu}, {"gelu_tanh", compute::Activation::gelu_tanh}});
+inline constexpr auto block_params = table(
+    Param::boolean("post_norms", false)
+        .help("each branch ends with a norm of its own, before it is added to the residual stream (Gemma)"),
+    Param::boolean("norms_from_one", false).help("a norm multiplies by 1 + its weight, which starts from 0 (Gemma)"),
+    Param::choice("gate_activation", compute::Activation::silu, gate_activations)
+        .help("of the feed-forward's gate; gelu_tanh: GELU in its form by tanh (Gemma)"),
+    Param::boolean("scaled_embeddings", false).help("embeddings are multiplied by the root of d_model (Gemma)"),
+    Param::real("query_pre_attn_scalar", 0)
+        .at_least(0)
+        .at_most(1 << 16)
+        .help("scores are divided by its root; 0: by that of head_dim"),
+    Param::real("rope_local_theta", 0)
+        .at_least(0)
+        .help("base of the rotation, without a scaling, of layers beside those that see everything; 0: as of all "
+              "others"));
 // Of what `size` says; a workload with other presets has a choice of its own in its place.
 inline constexpr auto presets_dimensions = join(
     table(Param::integer("d_model", 0)
@@ -192,7 +210,7 @@ inline constexpr auto presets_dimensions = join(
           Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
           Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
           Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
-    rope_scaling_params);
+    rope_scaling_params, block_params);
 inline constexpr auto dimension_params = join(
     table(Param::choice("size", "small", size_names)
               .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),

@@ -75,22 +75,25 @@ struct BiasBackward {
   ASSAY_OPERATION("bias_backward", dy, dbias)
 };
 
-// h = silu(gate) * up. Honours a row stride, so that gate and up may be halves of one buffer [rows, 2 d_ff]. Of h and
-// `eight_bits`, which are those of h, one may be left out.
+// h = activation(gate) * up, of SiLU (SwiGLU), or of GELU by tanh (GeGLU) without 8 bits. Honours a row stride, so that
+// gate and up may be halves of one buffer [rows, 2 d_ff]. Of h and `eight_bits`, which are those of h, one may be left
+// out.
 struct SwigluForward {
   In gate, up;
   Optional<Out> h;
   EightBitRows eight_bits = {};
+  Activation activation = Activation::silu;
   ASSAY_OPERATION("swiglu_forward", gate, up, h, eight_bits)
 };
-// Its backward; honours row strides. When `h` is given, silu(gate) * up is written there on the way (for the gradient
-// of the matrix that follows). `eight_bits` are those of the buffer whose halves dgate and dup are; with them both may
-// be left out.
+// Its backward; honours row strides. When `h` is given, the forward's result is written there on the way (for the
+// gradient of the matrix that follows). `eight_bits` are those of the buffer whose halves dgate and dup are; with them
+// both may be left out.
 struct SwigluBackward {
   In gate, up, dh;
   Optional<Out> dgate, dup;
   Optional<Out> h = {};
   EightBitRows eight_bits = {};
+  Activation activation = Activation::silu;
   static constexpr auto in_place = std::to_array<InPlace>({{"dgate", "gate"}, {"dup", "up"}});
   ASSAY_OPERATION("swiglu_backward", gate, up, dh, dgate, dup, h, eight_bits)
 };

@@ -9,13 +9,14 @@
 
 namespace assay::compute::op {
 
-// y = x * rstd * weight, rstd = 1/sqrt(mean(x^2) + eps). Of y and `eight_bits`, which are those of y, one may be left
-// out.
+// y = x * rstd * (weight + weight_offset), rstd = 1/sqrt(mean(x^2) + eps). Of y and `eight_bits`, which are those of y,
+// one may be left out. An offset of 1 is that of weights which count from one, as Gemma's, and which decay to it.
 struct RmsNormForward {
   In x, weight;
   Optional<Out> y;
   Out rstd;
   float eps;
+  float weight_offset = 0;
   EightBitRows eight_bits = {};
   ASSAY_OPERATION("rms_norm_forward", x, weight, y, rstd, eight_bits)
 };
@@ -27,6 +28,7 @@ struct AddRmsNormForward {
   Optional<Out> y;
   Out rstd;
   float eps;
+  float weight_offset = 0;
   EightBitRows eight_bits = {};
   static constexpr auto in_place = std::to_array<InPlace>({{"sum", "x"}, {"sum", "residual"}});
   ASSAY_OPERATION("add_rms_norm_forward", x, residual, sum, weight, y, rstd, eight_bits)
@@ -40,6 +42,7 @@ struct RmsNormBackward {
   Out dx;
   OutOrSum dweight;
   bool accumulate = false;
+  float weight_offset = 0;
   Optional<Out> y = {};
   EightBitRows eight_bits = {};
   static constexpr auto in_place = std::to_array<InPlace>({{"dx", "dy"}, {"dx", "residual"}});
