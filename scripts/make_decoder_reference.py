@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the reference tensors of the decoder's parity tests with PyTorch: tests/data/decoder/*.safetensors, and
-tests/data/decoder_grouped/*.safetensors of a model as people train them: grouped-query attention, biases of q, k and v,
-tied embeddings, another base of the rotation and another epsilon; and those of decoder_families.py, by their names.
+"""Makes the reference tensors of the decoder's parity tests with PyTorch: tests/data/decoder/*.safetensors, and of
+models as people train them: tests/data/decoder_grouped/*.safetensors (Qwen2: grouped-query attention, biases of q, k and
+v, tied embeddings, another base of the rotation and another epsilon), tests/data/decoder_qk_norm/*.safetensors (Qwen3:
+norms of the heads of q and k in place of the biases, and heads of a width of their own), and those of
+decoder_families.py, by their names.
 
 The model is written from its definition in PyTorch's own operations and runs in float64, so that what the tests see is
 assay's rounding alone; weights are rounded to float32 first, so that both start from the same numbers.
 Needs: pip install torch numpy safetensors. Run from anywhere; the files are committed, so nobody has to.
 """
+import dataclasses
 import functools
 import pathlib
 
@@ -69,45 +72,67 @@ def forward(w, ids):
 
 # ---- the model as people train them, by the names and the layout of the files in which its weights are published -------
 
-KV_HEADS, GROUPED_HEADS, THETA, EPS = 2, 6, 1e6, 1e-6
-HEAD_DIM = D // GROUPED_HEADS
-OURS = {"self_attn.q_proj": "attn.q_proj", "self_attn.k_proj": "attn.k_proj", "self_attn.v_proj": "attn.v_proj",
+THETA, EPS = 1e6, 1e-6
+
+
+@dataclasses.dataclass
+class Published:
+    seed: int
+    d: int
+    ff: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    qk_std: float = 0.2  # of the weights of q and k
+
+
+QWEN2 = Published(30, D, FF, 6, 2, D // 6, qkv_bias=True)
+# Queries and keys so small that the epsilon shows.
+QWEN3 = Published(31, 24, 40, 4, 2, 10, qk_norm=True, qk_std=0.01)
+OURS = {"self_attn.q_norm": "attn.q_norm", "self_attn.k_norm": "attn.k_norm",
+        "self_attn.q_proj": "attn.q_proj", "self_attn.k_proj": "attn.k_proj", "self_attn.v_proj": "attn.v_proj",
         "self_attn.o_proj": "attn.output_proj", "mlp.gate_proj": "ffn.w1", "mlp.up_proj": "ffn.w3", "mlp.down_proj": "ffn.w2",
         "input_layernorm": "ln1", "post_attention_layernorm": "ln2"}
 
 
-def make_grouped_weights():
-    g = torch.Generator().manual_seed(30)
+def make_published_weights(m):
+    g = torch.Generator().manual_seed(m.seed)
     w = {}
 
     def tensor(name, *shape, std, mean=0.0):
         w[name] = (mean + torch.randn(*shape, generator=g) * std).double()
 
     # So small that the epsilon shows.
-    tensor("model.embed_tokens.weight", VOCAB, D, std=0.02)
+    tensor("model.embed_tokens.weight", VOCAB, m.d, std=0.02)
     for i in range(LAYERS):
         p = f"model.layers.{i}."
-        for n, width in (("q", D), ("k", KV_HEADS * HEAD_DIM), ("v", KV_HEADS * HEAD_DIM)):
-            tensor(f"{p}self_attn.{n}_proj.weight", width, D, std=0.2)
-            tensor(f"{p}self_attn.{n}_proj.bias", width, std=0.3)
-        tensor(f"{p}self_attn.o_proj.weight", D, D, std=0.02)
-        tensor(f"{p}mlp.gate_proj.weight", FF, D, std=0.15)
-        tensor(f"{p}mlp.up_proj.weight", FF, D, std=0.15)
-        tensor(f"{p}mlp.down_proj.weight", D, FF, std=0.02)
-        tensor(f"{p}input_layernorm.weight", D, std=0.2, mean=1.0)
-        tensor(f"{p}post_attention_layernorm.weight", D, std=0.2, mean=1.0)
-    tensor("model.norm.weight", D, std=0.2, mean=1.0)
+        for n, heads, std in (("q", m.heads, m.qk_std), ("k", m.kv_heads, m.qk_std), ("v", m.kv_heads, 0.2)):
+            tensor(f"{p}self_attn.{n}_proj.weight", heads * m.head_dim, m.d, std=std)
+            if m.qkv_bias:
+                tensor(f"{p}self_attn.{n}_proj.bias", heads * m.head_dim, std=0.3)
+        if m.qk_norm:
+            tensor(f"{p}self_attn.q_norm.weight", m.head_dim, std=0.2, mean=1.0)
+            tensor(f"{p}self_attn.k_norm.weight", m.head_dim, std=0.2, mean=1.0)
+        tensor(f"{p}self_attn.o_proj.weight", m.d, m.heads * m.head_dim, std=0.02)
+        tensor(f"{p}mlp.gate_proj.weight", m.ff, m.d, std=0.15)
+        tensor(f"{p}mlp.up_proj.weight", m.ff, m.d, std=0.15)
+        tensor(f"{p}mlp.down_proj.weight", m.d, m.ff, std=0.02)
+        tensor(f"{p}input_layernorm.weight", m.d, std=0.2, mean=1.0)
+        tensor(f"{p}post_attention_layernorm.weight", m.d, std=0.2, mean=1.0)
+    tensor("model.norm.weight", m.d, std=0.2, mean=1.0)
     return w
 
 
-def rotate_halves(x):  # element i of a head with element i + HEAD_DIM / 2
-    angle = torch.outer(torch.arange(x.shape[-2]).double(),
-                        THETA ** (-torch.arange(0, HEAD_DIM, 2).double() / HEAD_DIM))
+def rotate_halves(x):  # element i of a head with element i + D / 2
+    d = x.shape[-1]
+    angle = torch.outer(torch.arange(x.shape[-2]).double(), THETA ** (-torch.arange(0, d, 2).double() / d))
     a, b = x.chunk(2, -1)
     return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
 
 
-def grouped_forward(w, ids):
+def published_forward(m, w, ids):
     b, t = ids.shape
 
     def norm(x, name):
@@ -117,18 +142,20 @@ def grouped_forward(w, ids):
     for i in range(LAYERS):
         p = f"model.layers.{i}."
         y = norm(x, p + "input_layernorm")
-        q, k, v = (F.linear(y, w[f"{p}self_attn.{n}_proj.weight"], w[f"{p}self_attn.{n}_proj.bias"])
-                   .view(b, t, -1, HEAD_DIM).transpose(1, 2) for n in "qkv")
-        k, v = (z.repeat_interleave(GROUPED_HEADS // KV_HEADS, 1) for z in (rotate_halves(k), v))
+        q, k, v = (F.linear(y, w[f"{p}self_attn.{n}_proj.weight"], w.get(f"{p}self_attn.{n}_proj.bias"))
+                   .view(b, t, -1, m.head_dim).transpose(1, 2) for n in "qkv")
+        if m.qk_norm:
+            q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
+        k, v = (z.repeat_interleave(m.heads // m.kv_heads, 1) for z in (rotate_halves(k), v))
         a = F.scaled_dot_product_attention(rotate_halves(q), k, v, is_causal=True)
-        x = x + F.linear(a.transpose(1, 2).reshape(b, t, D), w[p + "self_attn.o_proj.weight"])
+        x = x + F.linear(a.transpose(1, 2).reshape(b, t, -1), w[p + "self_attn.o_proj.weight"])
         y = norm(x, p + "post_attention_layernorm")
         h = F.silu(F.linear(y, w[p + "mlp.gate_proj.weight"])) * F.linear(y, w[p + "mlp.up_proj.weight"])
         x = x + F.linear(h, w[p + "mlp.down_proj.weight"])
     return F.linear(norm(x, "model.norm"), w["model.embed_tokens.weight"])
 
 
-def to_ours(name, value):
+def to_ours(m, name, value):
     """The name and the layout of the tests: rotated elements of a head, or their rows, lie in pairs."""
     if name == "model.embed_tokens.weight":
         return "token_embeddings.weight", value
@@ -136,8 +163,8 @@ def to_ours(name, value):
         return "ln_final.weight", value
     _, _, layer, *middle, kind = name.split(".")
     middle = ".".join(middle)
-    if middle in ("self_attn.q_proj", "self_attn.k_proj"):
-        value = value.view(-1, 2, HEAD_DIM // 2, *value.shape[1:]).transpose(1, 2).reshape(value.shape)
+    if middle in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.q_norm", "self_attn.k_norm"):
+        value = value.view(-1, 2, m.head_dim // 2, *value.shape[1:]).transpose(1, 2).reshape(value.shape)
     return f"layers.{layer}.{OURS[middle]}.{kind}", value
 
 
@@ -187,11 +214,12 @@ def write(folder, w, model, renamed, lr, vocab=VOCAB, context=CONTEXT):
 
 def main():
     write("decoder", make_weights(), forward, same, lr=1e-2)
-    grouped = make_grouped_weights()
-    # Small weights, and the gradients by the keys' biases cancel: an update of AdamW is the sign of a gradient.
-    write("decoder_grouped", grouped, grouped_forward, to_ours, lr=1e-4)
-    # The same weights as such models are published.
-    save_file({k: v.float() for k, v in grouped.items()}, DATA / "decoder_grouped" / "published.safetensors")
+    for folder, m in (("decoder_grouped", QWEN2), ("decoder_qk_norm", QWEN3)):
+        weights = make_published_weights(m)
+        # Small weights, and the gradients by the keys' biases cancel: an update of AdamW is the sign of a gradient.
+        write(folder, weights, functools.partial(published_forward, m), functools.partial(to_ours, m), lr=1e-4)
+        # The same weights as such models are published.
+        save_file({k: v.float() for k, v in weights.items()}, DATA / folder / "published.safetensors")
     for folder, family in decoder_families.FAMILIES.items():
         weights = decoder_families.make_weights(family, seed=40)
         write(folder, weights, functools.partial(decoder_families.forward, family),

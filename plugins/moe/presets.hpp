@@ -12,7 +12,7 @@ struct Preset {
   std::int64_t d_model, d_ff, layers, heads, kv_heads, head_dim = 0, vocab_size;  // head_dim 0: d_model / heads
   std::int64_t experts, experts_per_token, expert_d_ff, shared_d_ff = 0, first_dense_layers = 0;
   double rope_theta, norm_eps;
-  bool qkv_bias = false, normalized_weights = true, expert_biases = false;
+  bool qkv_bias = false, qk_norm = false, normalized_weights = true, expert_biases = false;
   double unit_alpha = 1, unit_limit = 0, unit_offset = 0;
 };
 
@@ -41,7 +41,8 @@ inline constexpr std::array<Preset, 5> models{{
      .experts_per_token = 8,
      .expert_d_ff = 768,
      .rope_theta = 1e6,
-     .norm_eps = 1e-6},
+     .norm_eps = 1e-6,
+     .qk_norm = true},
     {.name = "gpt-oss-20b",
      .d_model = 2880,
      .d_ff = 2880,
@@ -93,7 +94,7 @@ inline constexpr auto model_names =
     std::apply([](const auto&... model) { return assay::names(model.name...); }, models);
 
 inline constexpr auto presets = [] {
-  constexpr std::size_t of_each = 20;
+  constexpr std::size_t of_each = 21;
   std::array<assay::Preset, of_each * models.size()> all{};
   std::size_t i = 0;
   for (const Preset& m : models) {
@@ -113,7 +114,8 @@ inline constexpr auto presets = [] {
     integer("expert_d_ff", m.expert_d_ff), integer("shared_d_ff", m.shared_d_ff);
     integer("first_dense_layers", m.first_dense_layers);
     real("rope_theta", m.rope_theta), real("norm_eps", m.norm_eps);
-    boolean("qkv_bias", m.qkv_bias), boolean("normalized_weights", m.normalized_weights);
+    boolean("qkv_bias", m.qkv_bias), boolean("qk_norm", m.qk_norm);
+    boolean("normalized_weights", m.normalized_weights);
     boolean("expert_biases", m.expert_biases);
     real("unit_alpha", m.unit_alpha), real("unit_limit", m.unit_limit), real("unit_offset", m.unit_offset);
   }

@@ -120,8 +120,16 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
   const auto by_inputs = [&](std::string name, std::int64_t out, std::int64_t in) {
     return matrix(std::move(name), out, in, 1, parts);
   };
+  const float first_norm = c.norms_from_one ? 0.0F : 1.0F;
   const auto add_norm = [&](train::ParameterSet::Id& id, std::string name) {
-    id = set.add({{std::move(name), {c.d_model}, 0, c.norms_from_one ? 0.0F : 1.0F, 0.0F}});
+    id = set.add({{std::move(name), {c.d_model}, 0, first_norm, 0.0F}});
+  };
+  // One after the other, since one operation reads both.
+  const auto add_head_norms = [&](DecoderLayerParameters& p, const std::string& prefix) {
+    if (!c.qk_norm) return;
+    p.q_norm = set.add({{prefix + "attn.q_norm.weight", {c.head_width()}, 0, first_norm, 0.0F},
+                        {prefix + "attn.k_norm.weight", {c.head_width()}, 0, first_norm, 0.0F}});
+    p.k_norm = p.q_norm + 1;
   };
   const auto prefix_of = [](std::int64_t layer) { return "layers." + std::to_string(layer) + "."; };
   DecoderParameters ids;
@@ -143,6 +151,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     if (!c.is_split()) add_norm(p.ln2, prefix + "ln2.weight");
     if (c.post_norms) add_norm(p.attention_norm, prefix + "post_attention_norm.weight");
     p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.q_width())});
+    if (!c.is_split()) add_head_norms(p, prefix);
     p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.q_width(), c.d_model),
                    by_outputs(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
                    by_outputs(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
@@ -169,6 +178,8 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     add_norm(p.ln2, prefix_of(l) + "ln2.weight");
     add_norm(p.ln1, prefix_of(l) + "ln1.weight");
   }
+  for (std::int64_t l = c.layers - 1; l >= 0; --l)
+    add_head_norms(ids.layers[static_cast<std::size_t>(l)], prefix_of(l));
   return ids;
 }
 
@@ -184,7 +195,7 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
       model.blocks.back().parameters.insert(model.blocks.back().parameters.end(), {p.q_bias, p.k_bias, p.v_bias});
   }
   for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p)
-    for (const train::ParameterSet::Id id : {p->ffw_norm, p->ln2, p->attention_norm, p->ln1})
+    for (const train::ParameterSet::Id id : {p->ffw_norm, p->ln2, p->attention_norm, p->q_norm, p->k_norm, p->ln1})
       if (id > 0) model.resident.parameters.push_back(id);
   model.blocks.push_back({"lm_head", {ids.lm_head}});
   return model;
@@ -289,6 +300,10 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.normed1 = plan_.add(name + "normed1", act, {n, d});
   f.rstd1 = plan_.add(name + "rstd1", DType::f32, {own_n});
   f.qkv = plan_.add(name + "qkv", act, {n, config_.own_qkv_width()});
+  const std::int64_t key_heads = config_.own_key_heads(), turned_width = config_.own_q_width() + config_.own_kv_width();
+  f.heads = plan_.add(name + "heads", act, {n, turned_width});
+  f.heads_rstd = plan_.add(name + "heads.rstd", DType::f32, {n * (h + key_heads)});
+  f.turned = plan_.add(name + "heads.turned", act, {n, turned_width});
   f.attention = plan_.add(name + "attention", act, {n, config_.own_q_width()});
   f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
   f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), t});
@@ -326,6 +341,7 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.normed2 = rows("normed2", d), g.dnormed2 = rows("dnormed2", d);
   g.dattention = rows("dattention", config_.own_q_width());
   g.dqkv = rows("dqkv", config_.own_qkv_width());
+  g.dheads = rows("dheads", config_.own_q_width() + config_.own_kv_width());
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
   g.dbranch1 = rows("attention.projected", d), g.dbranch2 = rows("feed_forward", d);

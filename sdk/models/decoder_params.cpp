@@ -48,6 +48,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.kv_heads = c.get<std::int64_t>("kv_heads");
   model.head_dim = c.get<std::int64_t>("head_dim");
   model.qkv_bias = c.get<bool>("qkv_bias");
+  model.qk_norm = c.get<bool>("qk_norm");
   model.tied_embeddings = c.get<bool>("tied_embeddings");
   model.rope_theta = c.get<double>("rope_theta");
   model.rope_scaling = rope_scaling(c);

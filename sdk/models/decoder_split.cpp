@@ -54,8 +54,12 @@ std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train:
 
 train::ElementRange decoder_shared_range(const DecoderConfig& config, const train::ParameterSet& own,
                                          const DecoderParameters& ids) {
-  if (!config.is_split() || !config.split.sequence_parallel) return {};
-  return {own.all()[ids.ln_final].offset, own.elements_before(own.all().size())};
+  if (!config.is_split()) return {};
+  train::ParameterSet::Id first = own.all().size();
+  if (config.qk_norm && !ids.layers.empty()) first = ids.layers.back().q_norm;
+  if (config.split.sequence_parallel) first = ids.ln_final;
+  return first < own.all().size() ? train::ElementRange{own.all()[first].offset, own.elements_before(own.all().size())}
+                                  : train::ElementRange{};
 }
 
 void DecoderModel::plan_split() {
@@ -254,8 +258,8 @@ void DecoderModel::split_layer_backward(Backend& b, std::int64_t layer, Ticket& 
   const Ticket normed1_gathering = norm_again(p.ln1, f.input, f.rstd1, normed1);
   project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
   attention_backward(b, f, g);
+  turn_heads_back(b, layer, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
-  rotate(b, layer, dqkv, true);
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
   project_back(b, dqkv, p.q, 3, g.qkv_8, plan_[g.dnormed1]);
   summing = start_summing(b, plan_[g.dnormed1]);

@@ -65,14 +65,90 @@ Tensor DecoderModel::bias_of(const DecoderLayerParameters& p, int which, std::si
 
 // Queries and keys lie side by side: fused, they are one tensor of all their heads.
 void DecoderModel::rotate(Backend& b, std::int64_t layer, const Tensor& packed, bool inverse) const {
-  const bool locally = config_.rotates_locally(layer);
-  const Tensor &cos = locally ? plan_[local_cos_] : plan_[cos_], &sin = locally ? plan_[local_sin_] : plan_[sin_];
+  const Tensor &cos = cos_of(layer), &sin = sin_of(layer);
   if (config_.fused)
     return b.run(op::Rotary{.x = by_heads(config_, packed).slice(2, 0, config_.own_heads() + config_.own_key_heads()),
                             .cos = cos,
                             .sin = sin,
                             .inverse = inverse});
   for (int i = 0; i < 2; ++i) b.run(op::Rotary{.x = heads_of(packed, i), .cos = cos, .sin = sin, .inverse = inverse});
+}
+
+Tensor DecoderModel::queries_or_keys(const Tensor& both, int which) const {
+  const std::int64_t h = config_.own_heads(), k = config_.own_key_heads(), d = config_.head_width();
+  const std::int64_t first = which == 0 ? 0 : h, count = which == 0 ? h : k;
+  if (config_.fused) return both.view({config_.batch_size, config_.context_length, h + k, d}).slice(2, first, count);
+  return both.flat()
+      .slice(0, config_.rows() * first * d, config_.rows() * count * d)
+      .view({config_.batch_size, config_.context_length, count, d});
+}
+
+Tensor DecoderModel::rstd_of_heads(const Forward& f, int which) const {
+  const std::int64_t first = which == 0 ? 0 : config_.own_heads();
+  const std::int64_t count = which == 0 ? config_.own_heads() : config_.own_key_heads();
+  return plan_[f.heads_rstd].slice(0, config_.rows() * first, config_.rows() * count);
+}
+
+Tensor DecoderModel::turned_heads(const Forward& f, int which) const {
+  return config_.qk_norm && which < 2 ? queries_or_keys(plan_[f.turned], which) : heads_of(plan_[f.qkv], which);
+}
+
+Tensor DecoderModel::gradient_of_heads(const Backward& g, int which) const {
+  return config_.qk_norm && !config_.fused && which < 2 ? queries_or_keys(plan_[g.dheads], which)
+                                                        : heads_of(plan_[g.dqkv], which);
+}
+
+void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) const {
+  if (!config_.qk_norm) return rotate(b, layer, plan_[f.qkv], false);
+  const DecoderLayerParameters& p = ids_.layers[index_of(layer)];
+  const std::int64_t h = config_.own_heads(), k = config_.own_key_heads(), d = config_.head_width();
+  if (config_.fused)
+    return b.run(op::HeadNormRotaryForward{
+        .x = by_heads(config_, plan_[f.qkv]).slice(2, 0, h + k),
+        .weight = set_.value(p.q_norm, 2).view({2, d}),
+        .cos = cos_of(layer),
+        .sin = sin_of(layer),
+        .rotated = plan_[f.turned].view({config_.batch_size, config_.context_length, h + k, d}),
+        .queries = h,
+        .eps = norm_eps(),
+        .weight_offset = norm_offset()});
+  for (int i = 0; i < 2; ++i) {
+    const Tensor x = queries_or_keys(plan_[f.heads], i), y = queries_or_keys(plan_[f.turned], i);
+    b.run(op::Copy{.to = x, .from = heads_of(plan_[f.qkv], i)});
+    b.run(op::RmsNormForward{.x = x,
+                             .weight = set_.value(p.q_norm + static_cast<std::size_t>(i)),
+                             .y = y,
+                             .rstd = rstd_of_heads(f, i),
+                             .eps = norm_eps(),
+                             .weight_offset = norm_offset()});
+    b.run(op::Rotary{.x = y, .cos = cos_of(layer), .sin = sin_of(layer)});
+  }
+}
+
+void DecoderModel::turn_heads_back(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
+  if (!config_.qk_norm) return rotate(b, layer, plan_[g.dqkv], true);
+  const DecoderLayerParameters& p = ids_.layers[index_of(layer)];
+  const std::int64_t h = config_.own_heads(), k = config_.own_key_heads(), d = config_.head_width();
+  if (config_.fused) {
+    const Tensor gradient = by_heads(config_, plan_[g.dqkv]).slice(2, 0, h + k);
+    return b.run(op::HeadNormRotaryBackward{.drotated = gradient,
+                                            .x = by_heads(config_, plan_[f.qkv]).slice(2, 0, h + k),
+                                            .weight = set_.value(p.q_norm, 2).view({2, d}),
+                                            .cos = cos_of(layer),
+                                            .sin = sin_of(layer),
+                                            .dx = gradient,
+                                            .dweight = set_.gradient(p.q_norm, 2).view({2, d}),
+                                            .queries = h,
+                                            .eps = norm_eps(),
+                                            .weight_offset = norm_offset()});
+  }
+  for (int i = 0; i < 2; ++i) {
+    const Tensor gradient = queries_or_keys(plan_[g.dheads], i);
+    b.run(op::Rotary{.x = gradient, .cos = cos_of(layer), .sin = sin_of(layer), .inverse = true});
+    norm_backward(b, p.q_norm + static_cast<std::size_t>(i), gradient, queries_or_keys(plan_[f.heads], i),
+                  rstd_of_heads(f, i), {}, gradient, {});
+    b.run(op::Copy{.to = heads_of(plan_[g.dqkv], i), .from = gradient});
+  }
 }
 
 DecoderModel::GateUp DecoderModel::gate_up(const Forward& f) const {
@@ -168,7 +244,7 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
       models::project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)), columns_of(qkv, i),
                       bias_of(p, i, 1));
   }
-  rotate(b, layer, qkv, false);
+  turn_heads(b, layer, f);
   attention_forward(b, f);
   quantize_for(b, plan_[f.attention], f.output_8);
   if (config_.fused) {
@@ -245,8 +321,8 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
 
 void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
   const Tensor& qkv = plan_[f.qkv];
-  const Tensor q = heads_of(qkv, 0);
-  const Tensor k = heads_of(qkv, 1);
+  const Tensor q = turned_heads(f, 0);
+  const Tensor k = turned_heads(f, 1);
   const Tensor v = heads_of(qkv, 2);
   const Tensor out = split_heads(plan_[f.attention]);
   const float scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar()));
@@ -343,8 +419,8 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
   tell(listener, p.output + 1);
   project_back(b, plan_[by_branch], p.output, 1, g.output_8, plan_[g.dattention]);
   attention_backward(b, f, g);
+  turn_heads_back(b, layer, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
-  rotate(b, layer, dqkv, true);
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
   if (config_.fused) {
     quantize_for(b, dqkv, g.qkv_8);
@@ -378,11 +454,11 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
 void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {
   const Tensor& qkv = plan_[f.qkv];
   const Tensor& dqkv = plan_[g.dqkv];
-  const Tensor q = heads_of(qkv, 0);
-  const Tensor k = heads_of(qkv, 1);
+  const Tensor q = turned_heads(f, 0);
+  const Tensor k = turned_heads(f, 1);
   const Tensor v = heads_of(qkv, 2);
-  const Tensor dq = heads_of(dqkv, 0);
-  const Tensor dk = heads_of(dqkv, 1);
+  const Tensor dq = gradient_of_heads(g, 0);
+  const Tensor dk = gradient_of_heads(g, 1);
   const Tensor dv = heads_of(dqkv, 2);
   const Tensor dout = split_heads(plan_[g.dattention]);
   const float scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar()));

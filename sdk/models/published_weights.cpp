@@ -19,15 +19,17 @@ constexpr std::array<Names, 3> of_post_norms{{{"post_attention_norm", "post_atte
                                               {"ln2", "pre_feedforward_layernorm"},
                                               {"post_ffw_norm", "post_feedforward_layernorm"}}};
 // Of a layer, without what follows the last point.
-constexpr std::array<Names, 9> of_layer{{{"attn.q_proj", "self_attn.q_proj"},
-                                         {"attn.k_proj", "self_attn.k_proj"},
-                                         {"attn.v_proj", "self_attn.v_proj"},
-                                         {"attn.output_proj", "self_attn.o_proj"},
-                                         {"ffn.w1", "mlp.gate_proj"},
-                                         {"ffn.w2", "mlp.down_proj"},
-                                         {"ffn.w3", "mlp.up_proj"},
-                                         {"ln1", "input_layernorm"},
-                                         {"ln2", "post_attention_layernorm"}}};
+constexpr std::array<Names, 11> of_layer{{{"attn.q_proj", "self_attn.q_proj"},
+                                          {"attn.k_proj", "self_attn.k_proj"},
+                                          {"attn.v_proj", "self_attn.v_proj"},
+                                          {"attn.q_norm", "self_attn.q_norm"},
+                                          {"attn.k_norm", "self_attn.k_norm"},
+                                          {"attn.output_proj", "self_attn.o_proj"},
+                                          {"ffn.w1", "mlp.gate_proj"},
+                                          {"ffn.w2", "mlp.down_proj"},
+                                          {"ffn.w3", "mlp.up_proj"},
+                                          {"ln1", "input_layernorm"},
+                                          {"ln2", "post_attention_layernorm"}}};
 
 template <std::size_t N>
 std::string published(const std::array<Names, N>& names, std::string_view ours) {
@@ -48,7 +50,9 @@ std::string published_name(const std::string& ours, bool post_norms) {
 }
 
 bool is_rotated(const std::string& ours) {
-  return ours.find(".attn.q_proj.") != std::string::npos || ours.find(".attn.k_proj.") != std::string::npos;
+  for (const char* const name : {".attn.q_proj.", ".attn.k_proj.", ".attn.q_norm.", ".attn.k_norm."})
+    if (ours.find(name) != std::string::npos) return true;
+  return false;
 }
 
 // Of each head row i and row i + D/2 of the file become rows 2i and 2i + 1.

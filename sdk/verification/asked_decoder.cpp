@@ -19,7 +19,7 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
   for (const char* of : {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size",
                          "context_length", "loss_chunks"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
-  for (const char* of : {"qkv_bias", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
+  for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
   for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
   for (const char* of : {"rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_beta_fast",
                          "rope_beta_slow", "rope_attention_factor"})
@@ -57,6 +57,7 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"context_length", of(m.context_length)},
           {"loss_chunks", of(m.loss_chunks)},
           {"qkv_bias", of(m.qkv_bias)},
+          {"qk_norm", of(m.qk_norm)},
           {"tied_embeddings", of(m.tied_embeddings)},
           {"rope_theta", m.rope_theta},
           {"norm_eps", m.norm_eps},

@@ -44,20 +44,21 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
     all.push_back({name + ".weight", {out, in}, 0, std::sqrt(2 / static_cast<double>(out + in))});
   };
   const auto bias = [&](const std::string& name, std::int64_t out) { all.push_back({name + ".bias", {out}, 0, 0}); };
-  const auto norm = [&](const std::string& name) {
-    all.push_back({name + ".weight", {width}, c.norms_from_one ? 0.0 : 1.0, 0, true});
+  const auto norm = [&](const std::string& name, std::int64_t of) {
+    all.push_back({name + ".weight", {of}, c.norms_from_one ? 0.0 : 1.0, 0, true});
   };
   matrix("token_embeddings", c.vocab_size, width);
   if (!c.tied_embeddings) {
     all.back().deviation = 1;
     matrix("lm_head", c.vocab_size, width);
   }
-  norm("ln_final");
+  norm("ln_final", width);
   for (std::int64_t l = 0; l < c.layers; ++l) {
     const std::string layer = "layers." + std::to_string(l) + ".";
-    norm(layer + "ln1");
-    norm(layer + "ln2");
-    if (c.post_norms) norm(layer + "post_attention_norm"), norm(layer + "post_ffw_norm");
+    norm(layer + "ln1", width);
+    norm(layer + "ln2", width);
+    if (c.post_norms) norm(layer + "post_attention_norm", width), norm(layer + "post_ffw_norm", width);
+    if (c.qk_norm) norm(layer + "attn.q_norm", of_head), norm(layer + "attn.k_norm", of_head);
     matrix(layer + "attn.q_proj", queries, width);
     matrix(layer + "attn.k_proj", keys, width);
     matrix(layer + "attn.v_proj", keys, width);

@@ -27,10 +27,12 @@ struct LayerIds {
     output = find("attn.output_proj.weight");
     if (!has_experts) w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
     if (c.post_norms) after1 = find("post_attention_norm.weight"), after2 = find("post_ffw_norm.weight");
+    if (c.qk_norm) q_norm = find("attn.q_norm.weight"), k_norm = find("attn.k_norm.weight");
     if (!c.qkv_bias) return;
     q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
   }
   train::ParameterSet::Id ln1, ln2, q, k, v, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0, v_bias = 0;
+  train::ParameterSet::Id q_norm = 0, k_norm = 0;
   train::ParameterSet::Id after1 = 0, after2 = 0;  // norms at the ends of the branches
   bool has_experts;
 };
@@ -45,6 +47,8 @@ struct Layer {  // backward reads these
   Norm norm1, norm2;
   Matrix branch1, branch2;  // before the norms at their ends
   Norm after1, after2;
+  Matrix raw_q, raw_k;  // with norms of heads: what these read
+  Norm q_norm, k_norm;
   std::vector<Matrix> probabilities;  // by sequence and head, [T, T]
   std::optional<ExpertsReference> experts;
 };
@@ -164,6 +168,19 @@ class Reference {
     return dx;
   }
 
+  // A row for each head of each row, and back.
+  Matrix by_heads(Matrix x) const { return merged(std::move(x), head_dim_); }
+  static Matrix merged(Matrix x, std::size_t columns) {
+    x.rows = x.values.size() / columns, x.columns = columns;
+    return x;
+  }
+  void norm_heads(Matrix& x, Matrix& raw, Norm& norm, Id id) const {
+    const std::size_t width = x.columns;
+    raw = by_heads(std::move(x));
+    norm = normed(raw, id);
+    x = merged(norm.y, width);
+  }
+
   // Interleaved pairs; position within the sequence.
   void rotate(Matrix& x, std::size_t layer, double direction) const {
     // Beside layers that see everything others may have a rotation that is not scaled.
@@ -265,6 +282,7 @@ class Reference {
     l.norm1 = normed(l.input, p.ln1);
     l.q = project(l.norm1.y, p.q), l.k = project(l.norm1.y, p.k), l.v = project(l.norm1.y, p.v);
     if (c_.qkv_bias) add_bias(l.q, p.q_bias), add_bias(l.k, p.k_bias), add_bias(l.v, p.v_bias);
+    if (c_.qk_norm) norm_heads(l.q, l.raw_q, l.q_norm, p.q_norm), norm_heads(l.k, l.raw_k, l.k_norm, p.k_norm);
     rotate(l.q, layer, 1);
     rotate(l.k, layer, 1);
     attend(l);
@@ -329,6 +347,10 @@ class Reference {
     attend_backward(l, dattention, dq, dk, dv);
     rotate(dq, layer, -1);
     rotate(dk, layer, -1);
+    if (c_.qk_norm) {
+      dq = merged(norm_backward(by_heads(std::move(dq)), l.raw_q, l.q_norm, p.q_norm), q_width_);
+      dk = merged(norm_backward(by_heads(std::move(dk)), l.raw_k, l.k_norm, p.k_norm), kv_width_);
+    }
     if (c_.qkv_bias) keep_bias(dq, p.q_bias), keep_bias(dk, p.k_bias), keep_bias(dv, p.v_bias);
     Matrix dinput = project_backward(dq, l.norm1.y, p.q);
     add_to(dinput, project_backward(dk, l.norm1.y, p.k));

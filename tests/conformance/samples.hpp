@@ -155,6 +155,27 @@ inline op::Rotary sample(Given& g, Kind<op::Rotary>) {
   return {.x = g.numbers({2, 6, 3, 8}), .cos = g.numbers({6, 4}), .sin = g.numbers({6, 4})};
 }
 
+inline op::HeadNormRotaryForward sample(Given& g, Kind<op::HeadNormRotaryForward>) {
+  return {.x = g.numbers({2, 6, 3, 8}),
+          .weight = g.numbers({2, 8}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .rotated = g.room({2, 6, 3, 8}),
+          .queries = 2,
+          .eps = 1e-5F};
+}
+inline op::HeadNormRotaryBackward sample(Given& g, Kind<op::HeadNormRotaryBackward>) {
+  return {.drotated = g.numbers({2, 6, 3, 8}),
+          .x = g.numbers({2, 6, 3, 8}),
+          .weight = g.numbers({2, 8}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .dx = g.room({2, 6, 3, 8}),
+          .dweight = g.room({2, 8}),
+          .queries = 2,
+          .eps = 1e-5F};
+}
+
 // ---- norms
 inline op::RmsNormForward sample(Given& g, Kind<op::RmsNormForward>) {
   return {.x = g.numbers(sample_shape),

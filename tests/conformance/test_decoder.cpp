@@ -1,6 +1,6 @@
-// The decoder as a whole, on the backend under test, against PyTorch's numbers (tests/data/decoder and decoder_grouped,
-// made in float64 by scripts/make_decoder_reference.py): logits, loss, every gradient, and the weights after three
-// AdamW steps.
+// The decoder as a whole, on the backend under test, against PyTorch's numbers (tests/data/decoder, decoder_grouped
+// and decoder_qk_norm, made in float64 by scripts/make_decoder_reference.py): logits, loss, every gradient, and the
+// weights after three AdamW steps.
 #include <assay/models/decoder.hpp>
 #include <assay/models/published_weights.hpp>
 #include <assay/train/checkpoint.hpp>
@@ -27,11 +27,14 @@ struct Variant {
   // As people train models: grouped queries, biases, tied embeddings (tests/data/decoder_grouped).
   bool grouped = false;
   std::int64_t score_rows = 0, loss_chunks = 1, micro_batches = 1;
-  bool keep_outputs = false;     // and the residual in the products that end a branch
+  bool keep_outputs = false;  // and the residual in the products that end a branch
+  bool qk_norm = false;  // norms of queries and keys, and heads of a width of their own (tests/data/decoder_qk_norm)
   const char* family = nullptr;  // of scripts/decoder_families.py
 
-  const char* reference() const { return family ? family : grouped ? "decoder_grouped" : "decoder"; }
-  double lr() const { return family ? 1e-3 : grouped ? 1e-4 : 1e-2; }  // of the reference's three steps
+  const char* reference() const {
+    return family ? family : qk_norm ? "decoder_qk_norm" : grouped ? "decoder_grouped" : "decoder";
+  }
+  double lr() const { return family ? 1e-3 : qk_norm || grouped ? 1e-4 : 1e-2; }  // of the reference's three steps
 };
 constexpr Variant variants[] = {{"fused_flash", true, true, false},
                                 {"fused_naive", true, false, false},
@@ -52,6 +55,17 @@ constexpr Variant grouped_variants[] = {{"fused_flash", true, true, false, false
                                         {"micro_batches", true, true, false, false, true, 0, 1, 2},
                                         {"unfused_micro_batches", false, true, false, false, true, 0, 1, 2},
                                         {"chunks_in_micro_batches", true, true, true, true, true, 0, 2, 2}};
+constexpr Variant qk_norm_variants[] = {
+    {.name = "fused_flash", .fused = true, .flash = true, .checkpointing = false, .qk_norm = true},
+    {.name = "fused_naive", .fused = true, .flash = false, .checkpointing = false, .qk_norm = true},
+    {.name = "unfused_naive_recomputed", .fused = false, .flash = false, .checkpointing = true, .qk_norm = true},
+    {.name = "micro_batches_recomputed",
+     .fused = true,
+     .flash = true,
+     .checkpointing = true,
+     .side_lane = true,
+     .micro_batches = 2,
+     .qk_norm = true}};
 // The same of a head with weights of its own.
 constexpr Variant parts_variants[] = {{"loss_in_chunks", true, true, false, false, false, 0, 5},
                                       {"micro_batches", true, true, false, true, false, 0, 1, 2},
@@ -94,6 +108,11 @@ DecoderConfig config_of(const Variant& v, const PrecisionPolicy& precision) {
   c.loss_chunks = v.loss_chunks;
   c.keep_logits = v.micro_batches == 1;
   c.score_rows = v.score_rows;
+  if (v.qk_norm) {
+    c.d_model = 24, c.d_ff = 40, c.heads = 4, c.kv_heads = 2, c.head_dim = 10;
+    c.qk_norm = c.tied_embeddings = true;
+    c.rope_theta = 1e6, c.norm_eps = 1e-6;
+  }
   if (!v.grouped) return c;
   c.heads = 6, c.kv_heads = 2;
   c.qkv_bias = c.tied_embeddings = true;
@@ -147,8 +166,8 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // The same weights from a file with the names and the layout in which models are published.
-  void load_published() {
-    const SafetensorsReader file(test::reference_folder("decoder_grouped") + "published.safetensors");
+  void load_published(const char* reference) {
+    const SafetensorsReader file(test::reference_folder(reference) + "published.safetensors");
     ASSERT_TRUE(models::has_published_names(file));
     set_.initialize(backend(), 2);
     train::load_parameters(backend(), set_, file, models::published_layout(model_.config()));
@@ -284,7 +303,7 @@ TEST_P(DecoderParity, AGraphDoesAsItsOperations) {
 TEST_P(DecoderParity, AStepAllocatesNothingOfItsOwn) {
   if (is_cuda()) GTEST_SKIP() << "counted on the CPU, whose kernels run in this process";
   // By the definition a group's heads have products each, and parts of the rows of queries, too.
-  const std::uint64_t of_attention = GetParam().grouped ? 3 * 8 * 6 : 2 * 6;
+  const std::uint64_t of_attention = GetParam().grouped || GetParam().qk_norm ? 3 * 8 * 6 : 2 * 6;
   const auto of_head = static_cast<std::uint64_t>(3 * GetParam().loss_chunks);
   const std::uint64_t most_products =
       static_cast<std::uint64_t>(GetParam().micro_batches) * (2 * (3 * 7 + 7 + of_attention) + of_head);
@@ -314,13 +333,17 @@ TEST_P(DecoderParity, TrainingOnOneBatchLowersTheLoss) {
 }
 
 TEST(PublishedWeights, GiveTheLossAndTheGradientsOfTheModelTheyWereWrittenFor) {
-  const Variant& v = grouped_variants[0];
-  Trainer trainer(v, {});
-  trainer.load_published();
-  run([&] { trainer.forward_backward(); });
-  for (const char* what : {"logits", "loss", "grad."}) EXPECT_LE(worst_error(v, trainer.results(), what), 1e-5) << what;
+  for (const Variant& v : {grouped_variants[0], qk_norm_variants[0]}) {
+    Trainer trainer(v, {});
+    trainer.load_published(v.reference());
+    run([&] { trainer.forward_backward(); });
+    for (const char* what : {"logits", "loss", "grad."})
+      EXPECT_LE(worst_error(v, trainer.results(), what), 1e-5) << v.reference() << ' ' << what;
+  }
 }
 
+INSTANTIATE_TEST_SUITE_P(QkNorm, DecoderParity, testing::ValuesIn(qk_norm_variants),
+                         [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(Grouped, DecoderParity, testing::ValuesIn(grouped_variants),
                          [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(Families, DecoderParity, testing::ValuesIn(family_variants),

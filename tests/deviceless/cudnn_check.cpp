@@ -85,11 +85,8 @@ std::vector<Configuration> configurations() {
   const struct {
     const char* name;
     std::int64_t heads, key_heads, depth;
-  } public_models[] = {{"qwen2.5-0.5b", 14, 2, 64},
-                       {"qwen2.5-1.5b", 12, 2, 128},
-                       {"qwen2.5-3b", 16, 2, 128},
-                       {"qwen2.5-7b", 28, 4, 128},
-                       {"llama3-8b", 32, 8, 128}};
+  } public_models[] = {{"qwen2.5-0.5b", 14, 2, 64}, {"qwen2.5-1.5b", 12, 2, 128}, {"qwen2.5-3b", 16, 2, 128},
+                       {"qwen2.5-7b", 28, 4, 128},  {"qwen3-0.6b", 16, 8, 128},   {"llama3-8b", 32, 8, 128}};
   // What a rank has of heads that two share (configs/tensor-parallel.toml).
   both("tensor_parallel xl", {DType::bf16, 4, 10, 512, 512, 80, true, false});
   both("tensor_parallel 2.7B", {DType::bf16, 4, 16, 512, 512, 80, true, false});

@@ -1,8 +1,10 @@
 // Embedding, position and norms, broken.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "mutant_backend.hpp"
 
@@ -13,6 +15,34 @@ constexpr float large_eps_factor = 1000;
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 void set_all(Values<float>& values, float value) { std::fill(values.begin(), values.end(), value); }
+
+// The heads of queries and keys [B, T, H, D] that are normalised and turned, on the host.
+struct Heads {
+  std::int64_t positions, heads, width, queries;
+  float eps;
+  template <class Op>
+  explicit Heads(const Op& op)
+      : positions(op.x.dim(1)), heads(op.x.dim(2)), width(op.x.dim(3)), queries(op.queries), eps(op.eps) {}
+
+  // Where the weight of element i stands.
+  std::int64_t weight_of(std::int64_t i) const { return (i / width % heads < queries ? 0 : width) + i % width; }
+  std::vector<float> rstds(const Values<float>& x) const {
+    std::vector<float> rstds;
+    for (std::int64_t first = 0; first < x.size(); first += width) {
+      float squares = 0;
+      for (std::int64_t i = first; i < first + width; ++i) squares += x[i] * x[i];
+      rstds.push_back(1 / std::sqrt(squares / static_cast<float>(width) + eps));
+    }
+    return rstds;
+  }
+  void turn_back(Values<float>& x, const Values<float>& cos, const Values<float>& sin) const {
+    for (std::int64_t i = 0; i < x.size(); i += 2) {
+      const std::int64_t at = i / width / heads % positions * (width / 2) + i % width / 2;
+      const float even = x[i], odd = x[i + 1];
+      x[i] = even * cos[at] + odd * sin[at], x[i + 1] = odd * cos[at] - even * sin[at];
+    }
+  }
+};
 
 bool any_other_than(Values<float> values, float value) {
   return std::any_of(values.begin(), values.end(), [&](float x) { return x != value; });
@@ -86,6 +116,56 @@ void MutantBackend::execute(const op::Rotary& op) {
     return with_other<float>(op.cos, turned_cos, [&] { with_other<float>(op.sin, turned_sin, call); });
   }
   call();
+}
+
+void MutantBackend::execute(const op::HeadNormRotaryForward& op) {
+  const auto call = [&] { real().run(op); };
+  const Heads of(op);
+  if (broken("head_norm_rotary_forward.large_eps")) {
+    op::HeadNormRotaryForward changed = op;
+    changed.eps *= large_eps_factor;
+    return real().run(changed);
+  }
+  if (broken("head_norm_rotary_forward.last_head_unwritten"))
+    return keeping(op.rotated.slice(2, of.heads - 1, 1), call);
+  if (executes() && of.queries > 0 && of.queries < of.heads) {
+    const Values<float> w = floats(op.weight);
+    bool differ = false;
+    for (std::int64_t c = 0; c < of.width; ++c) differ = differ || w[c] != w[of.width + c];
+    if (differ && broken("head_norm_rotary_forward.one_weight"))
+      return with_other<float>(
+          op.weight, [&](auto& v) { std::copy_n(v.begin(), of.width, v.begin() + of.width); }, call);
+  }
+  call();
+  if (!broken("head_norm_rotary_forward.norm_missing")) return;
+  const std::vector<float> r = of.rstds(floats(op.x));
+  edit(op.rotated, [&](auto& v) {
+    for (std::int64_t i = 0; i < v.size(); ++i) v[i] /= r[static_cast<std::size_t>(i / of.width)];
+  });
+}
+
+void MutantBackend::execute(const op::HeadNormRotaryBackward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!executes()) return call();
+  const Heads of(op);
+  // dx may be drotated, hence before the call.
+  const Values<float> in = floats(op.x), w = floats(op.weight);
+  Values<float> gradient = floats(op.drotated);
+  of.turn_back(gradient, floats(op.cos), floats(op.sin));
+  const std::vector<float> rstds = of.rstds(in);
+  const auto r = [&](std::int64_t i) { return rstds[static_cast<std::size_t>(i / of.width)]; };
+  call();
+  if (broken("head_norm_rotary_backward.projection_missing"))
+    edit(op.dx, [&](auto& v) {
+      for (std::int64_t i = 0; i < v.size(); ++i) v[i] = gradient[i] * (w[of.weight_of(i)] + op.weight_offset) * r(i);
+    });
+  if (broken("head_norm_rotary_backward.weights_swapped"))
+    edit(op.dweight, [&](auto& v) { std::swap_ranges(v.begin(), v.begin() + of.width, v.begin() + of.width); });
+  if (broken("head_norm_rotary_backward.weight_last_position_missing"))
+    edit(op.dweight, [&](auto& v) {
+      for (std::int64_t i = in.size() - of.heads * of.width; i < in.size(); ++i)
+        v[of.weight_of(i)] -= gradient[i] * in[i] * r(i);
+    });
 }
 
 void MutantBackend::execute(const op::RmsNormForward& op) {

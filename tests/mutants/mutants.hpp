@@ -73,6 +73,13 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"rotary.inverse_ignored", "the backward rotates forward"},
     {"rotary.last_head_left_out", "the last head is not rotated"},
     {"rotary.one_position_late", "position i is rotated as i + 1, forward and backward"},
+    {"head_norm_rotary_forward.one_weight", "keys have the weight of queries"},
+    {"head_norm_rotary_forward.large_eps", "eps is 1000 times too large"},
+    {"head_norm_rotary_forward.norm_missing", "heads are turned as they are, times the weight"},
+    {"head_norm_rotary_forward.last_head_unwritten", "the last head of the result stays as it was"},
+    {"head_norm_rotary_backward.projection_missing", "the term by the norm itself is left out"},
+    {"head_norm_rotary_backward.weights_swapped", "the gradients of the two weights change places"},
+    {"head_norm_rotary_backward.weight_last_position_missing", "the weights' gradients lack the last position"},
     // ---- norms
     {"rms_norm_forward.large_eps", "eps is 1000 times too large"},
     {"rms_norm_forward.weight_ignored", "the weight counts as 1"},

@@ -94,8 +94,10 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "gemma",
       of_gemma +
           "tied_embeddings = true\npost_norms = true\nnorms_from_one = true\ngate_activation = \"gelu_tanh\"\n"
-          "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\n");
+          "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\nqk_norm = true\n");
   cases.back().only = {"rms_norm_forward", "rms_norm_backward", "swiglu", "scale"};
+  add("decoder", "qk_norm", step + "qk_norm = true\nnorm_eps = 1e-6\n");
+  cases.back().only = {"head_norm_rotary_forward", "head_norm_rotary_backward"};
 
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();
@@ -184,7 +186,8 @@ std::vector<TriedCase> make_cases() {
                                            "all_reduce",    "wait",           "copy"};
   add("tensor_parallel", "rows", decoder_model, 2);
   cases.back().only = exchanges;
-  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\noptimizer = \"sgd\"\n", 2);
+  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\nqk_norm = true\noptimizer = \"sgd\"\n",
+      2);
   cases.back().only = {"all_reduce", "sgd"};
   add("tensor_parallel", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
   cases.back().only = {"cross_entropy", "all_to_all", "adamw"};

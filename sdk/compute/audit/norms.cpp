@@ -2,9 +2,11 @@
 // a bias of 0.
 #include <assay/compute/host_threads.hpp>
 
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "judge.hpp"
 #include "lines.hpp"
@@ -150,6 +152,7 @@ struct NormBackward {
   const Tensor* dbias;
   bool accumulate;
   Values dys, xs, ws, means, rstds, residuals, weights_before, biases_before;
+  Values dy_terms = {};  // where dy was made in fp32 on the way: the terms of each
 
   template <class Judge>
   void read(Judge& judge) {
@@ -160,6 +163,7 @@ struct NormBackward {
     if (accumulate && dbias) biases_before = judge.read(*dbias);
   }
 
+  double dy_term(std::size_t i) const { return std::abs(dy_terms.empty() ? dys[i] : dy_terms[i]); }
   double normal(std::size_t row, std::size_t i) const { return (xs[i] - (mean ? means[row] : 0)) * rstds[row]; }
   // fp32: the difference by the mean, and products.
   double normal_terms(std::size_t row, std::size_t i) const {
@@ -182,7 +186,7 @@ struct NormBackward {
         for (std::size_t c = 0; c < columns; ++c) {
           const std::size_t i = r * columns + c;
           of_weights[c] += dys[i] * normal(r, i);
-          of_weight_terms[c] += std::abs(dys[i]) * normal_terms(r, i);
+          of_weight_terms[c] += dy_term(i) * normal_terms(r, i);
           of_biases[c] += dys[i];
           of_bias_terms[c] += std::abs(dys[i]);
         }
@@ -224,16 +228,17 @@ struct NormBackward {
       double ones = 0, normals = 0, ones_terms = 0, normals_terms = 0;
       for (std::size_t c = 0; c < columns; ++c) {
         const std::size_t i = r * columns + c;
-        const double g = dys[i] * ws[c];
-        if (mean) ones += g / n, ones_terms += std::abs(g) / n;
+        const double g = dys[i] * ws[c], term = dy_term(i) * std::abs(ws[c]);
+        if (mean) ones += g / n, ones_terms += term / n;
         normals += g * normal(r, i) / n;
-        normals_terms += std::abs(g) * normal_terms(r, i) / n;
+        normals_terms += term * normal_terms(r, i) / n;
       }
       for (std::size_t c = 0; c < columns; ++c) {
         const std::size_t i = r * columns + c;
-        const double g = dys[i] * ws[c], old = residuals.empty() ? 0 : residuals[i];
+        const double g = dys[i] * ws[c], term = dy_term(i) * std::abs(ws[c]);
+        const double old = residuals.empty() ? 0 : residuals[i];
         values[i] = rstds[r] * (g - ones - normal(r, i) * normals) + old;
-        terms[i] = rstds[r] * (2 * std::abs(g) + ones_terms + normal_terms(r, i) * normals_terms) + std::abs(old);
+        terms[i] = rstds[r] * (2 * term + ones_terms + normal_terms(r, i) * normals_terms) + std::abs(old);
       }
     }
   }
@@ -317,6 +322,94 @@ void AuditedBackend::execute(const op::DropoutAddLayerNormBackward& op) {
     for (std::size_t c = 0; c < columns; ++c)
       judge_->element(op.dbias, "dbias", static_cast<std::int64_t>(c), there[c], by_bias[c],
                       bias_terms[c] + (bias_before.empty() ? 0 : std::abs(bias_before[c])), bias_stored[c]);
+  }
+}
+
+// ---- heads, normalised and turned ----------------------------------------------------------------------------------
+
+namespace {
+
+// Rotary position of pairs, of rows [B, T, H] of D elements.
+struct Rotation {
+  Values cos, sin;
+  std::int64_t positions, heads;
+  double sign;  // -1: back
+
+  // Replaces `values`, all elements of `rows`, and `terms`, what rounding of each is relative to.
+  void turn(const Places& rows, Values& values, Values& terms) const {
+    const std::size_t columns = rows.empty() ? 0 : values.size() / rows.size();
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      for (std::size_t c = 0; c < columns; c += 2) {
+        const auto at = static_cast<std::size_t>(rows[r] / heads % positions) * (columns / 2) + c / 2;
+        const std::size_t i = r * columns + c;
+        const double turn = sign * sin[at], even = values[i], odd = values[i + 1];
+        const double even_terms = terms[i], odd_terms = terms[i + 1];
+        values[i] = even * cos[at] - odd * turn, values[i + 1] = even * turn + odd * cos[at];
+        terms[i] = even_terms * std::abs(cos[at]) + odd_terms * std::abs(turn);
+        terms[i + 1] = even_terms * std::abs(turn) + odd_terms * std::abs(cos[at]);
+      }
+  }
+};
+
+Values rstds_of(const Values& xs, std::size_t columns, double eps) {
+  Values rstds(columns == 0 ? 0 : xs.size() / columns);
+  for (std::size_t r = 0; r < rstds.size(); ++r)
+    rstds[r] = statistics_of(xs.data() + r * columns, columns, false, eps).rstd;
+  return rstds;
+}
+
+}  // namespace
+
+void AuditedBackend::execute(const op::HeadNormRotaryForward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.x, audit::elements_looked_at(op.x, 4))) return call();
+  const Places rows = rows_looked_at(op.x);
+  const auto columns = static_cast<std::size_t>(op.x.dim(3));
+  const std::int64_t heads = op.x.dim(2);
+  const Values in = judge_->read_rows(op.x, rows), weight = factors_of(*judge_, op);
+  const Values rstds = rstds_of(in, columns, static_cast<double>(op.eps));
+  Values expected(in.size()), terms(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::size_t row = i / columns, first = rows[row] % heads < op.queries ? 0 : columns;
+    expected[i] = in[i] * rstds[row] * weight[first + i % columns];
+    terms[i] = 3 * std::abs(expected[i]);
+  }
+  Rotation{judge_->read(op.cos), judge_->read(op.sin), op.x.dim(1), heads, 1}.turn(rows, expected, terms);
+  call();
+  judge_->each(op.rotated, "rotated", audit::whole_rows(op.rotated, rows),
+               [&](std::size_t i, std::int64_t, std::size_t) { return std::pair(expected[i], terms[i]); });
+}
+
+void AuditedBackend::execute(const op::HeadNormRotaryBackward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.x, all_of(op.x, 6), op.accumulate ? " accumulate" : "")) return call();
+  const std::int64_t heads = op.x.dim(2), width = op.x.dim(3);
+  // Queries, then keys: each as the backward of a norm whose gradient was turned back.
+  const auto part_of = [&](std::int64_t row, std::int64_t first, std::int64_t count) {
+    const auto of = [&](const Tensor& t) { return t.slice(2, first, count); };
+    const auto row_of = [&](const Tensor& t) { return t.slice(0, row, 1).view({width}); };
+    return std::array<Tensor, 5>{of(op.drotated), of(op.x), row_of(op.weight), of(op.dx), row_of(op.dweight)};
+  };
+  const std::array<std::array<Tensor, 5>, 2> tensors{part_of(0, 0, op.queries),
+                                                     part_of(1, op.queries, heads - op.queries)};
+  const Tensor none;
+  const Values cos = judge_->read(op.cos), sin = judge_->read(op.sin);
+  std::vector<NormBackward> parts;
+  for (const auto& [drotated, x, weight, dx, dweight] : tensors) {
+    NormBackward& b = parts.emplace_back(NormBackward{
+        drotated, x, weight, nullptr, none, none, dx, dweight, nullptr, op.accumulate, {}, {}, {}, {}, {}, {}, {}, {}});
+    b.dys = judge_->read(drotated), b.xs = judge_->read(x), b.ws = judge_->read(weight);
+    for (double& factor : b.ws) factor += static_cast<double>(op.weight_offset);
+    b.rstds = rstds_of(b.xs, b.ws.size(), static_cast<double>(op.eps));
+    for (const double dy : b.dys) b.dy_terms.push_back(std::abs(dy));
+    Rotation{cos, sin, x.dim(1), x.dim(2), -1}.turn(audit::some_of(audit::rows_of(x), audit::rows_of(x)), b.dys,
+                                                    b.dy_terms);
+    if (op.accumulate) b.weights_before = judge_->read(dweight);
+  }
+  call();
+  for (const NormBackward& b : parts) {
+    Values values, terms;
+    b.judge(*judge_, "dx", values, terms);
   }
 }
 

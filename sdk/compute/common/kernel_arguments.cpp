@@ -73,6 +73,23 @@ RotaryCurve rotary_curve(double theta, const RotaryScaling& s, std::int64_t pair
   return curve;
 }
 
+namespace {
+
+HeadSteps head_steps(const Tensor& t) { return {t.step(0), t.step(1), t.step(2)}; }
+
+}  // namespace
+
+HeadNormShape head_norm_shape(const op::HeadNormRotaryForward& op) {
+  const Tensor& x = op.x;
+  return {x.dim(0), x.dim(1), x.dim(2), op.queries, op.cos.dim(1), head_steps(x), head_steps(op.rotated), {}};
+}
+
+HeadNormShape head_norm_shape(const op::HeadNormRotaryBackward& op) {
+  const Tensor& x = op.x;
+  return {x.dim(0),         x.dim(1), x.dim(2), op.queries, op.cos.dim(1), head_steps(x), head_steps(op.drotated),
+          head_steps(op.dx)};
+}
+
 DropoutRule dropout_rule(float probability) {
   return {static_cast<std::uint32_t>(std::llround(static_cast<double>(probability) * 0x1p32)),
           static_cast<float>(1.0 / (1.0 - static_cast<double>(probability)))};

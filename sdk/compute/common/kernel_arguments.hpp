@@ -25,6 +25,8 @@ CopyShape copy_shape(const Tensor& to, const Tensor& from);
 SwigluShape swiglu_shape(const op::SwigluForward& op);
 SwigluShape swiglu_shape(const op::SwigluBackward& op);
 RotaryShape rotary_shape(const op::Rotary& op);
+HeadNormShape head_norm_shape(const op::HeadNormRotaryForward& op);
+HeadNormShape head_norm_shape(const op::HeadNormRotaryBackward& op);
 
 struct DropoutRule {
   std::uint32_t drop_below;  // of a random word; 0: nothing is dropped, and the step is not looked at

@@ -15,6 +15,14 @@ struct RotaryShape {
   int64_t batch_step, position_step, head_step;  // in elements; pairs are adjacent elements
 };
 
+struct HeadSteps {
+  int64_t batch, position, head;  // in elements
+};
+struct HeadNormShape {
+  int64_t batch, positions, heads, queries, pairs;  // the first `queries` heads are those of queries
+  HeadSteps x, rotated, dx;                         // rotated: or the gradient by it; dx: of a backward
+};
+
 struct SwigluShape {
   int64_t rows, width;
   int64_t gate_step, up_step, dh_step, dgate_step, dup_step, h_step;  // from row to row, in elements

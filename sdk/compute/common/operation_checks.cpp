@@ -345,6 +345,11 @@ void require_embedding(const char* operation, const Tensor& ids, const Tensor& t
                 expected);
 }
 
+void require_adjacent(const char* operation, const char* name, const Tensor& t) {
+  if (t.step(3) == 1) return;
+  reject(operation, fmt::format("the last dimension of {} has gaps; expected adjacent elements: copy it first", name));
+}
+
 void require_rotary_table(const char* operation, const Tensor& cos, const Tensor& sin) {
   require_rank(operation, cos, 2);
   require_same_shape(operation, cos, sin);
@@ -389,7 +394,43 @@ void check(const op::Rotary& op) {
   require_rotary_table(op.name, op.cos, op.sin);
   require_shape(op.name, op.x.dim(3) == 2 * op.cos.dim(1) && op.x.dim(1) <= op.cos.dim(0),
                 "x [B, T, H, D] with cos and sin [at least T, D/2]");
-  if (op.x.step(3) != 1) reject(op.name, "the last dimension of x has gaps; expected adjacent elements: copy it first");
+  require_adjacent(op.name, "x", op.x);
+}
+
+namespace {
+
+// `more`: of the type and shape of x.
+template <class Op>
+void require_head_norm(const Op& op, std::initializer_list<std::pair<const char*, const Tensor*>> more) {
+  require_float(op.name, op.x);
+  require_rank(op.name, op.x, 4);
+  require_rotary_table(op.name, op.cos, op.sin);
+  require_shape(op.name, op.x.dim(3) > 0 && op.x.dim(3) == 2 * op.cos.dim(1) && op.x.dim(1) <= op.cos.dim(0),
+                "x [B, T, H, D] with cos and sin [at least T, D/2]");
+  require_adjacent(op.name, "x", op.x);
+  for (const auto& [name, t] : more) {
+    require_dtype(op.name, *t, {op.x.dtype});
+    require_same_shape(op.name, op.x, *t);
+    require_adjacent(op.name, name, *t);
+  }
+  require_dtype(op.name, op.weight, {DType::f32, op.x.dtype});
+  require_contiguous(op.name, op.weight);
+  require_shape(op.name, op.weight.rank == 2 && op.weight.dim(0) == 2 && op.weight.dim(1) == op.x.dim(3),
+                "weight [2, D], of queries and of keys, for x [B, T, H, D]");
+  if (op.queries < 0 || op.queries > op.x.dim(2))
+    invalid(op.name,
+            fmt::format("{} of {} heads are those of queries; expected 0 to {}", op.queries, op.x.dim(2), op.x.dim(2)));
+}
+
+}  // namespace
+
+void check(const op::HeadNormRotaryForward& op) { require_head_norm(op, {{"rotated", &op.rotated}}); }
+
+void check(const op::HeadNormRotaryBackward& op) {
+  require_head_norm(op, {{"drotated", &op.drotated}, {"dx", &op.dx}});
+  require_dtype(op.name, op.dweight, {DType::f32, op.x.dtype});
+  require_contiguous(op.name, op.dweight);
+  require_same_shape(op.name, op.weight, op.dweight);
 }
 
 }  // namespace assay::compute

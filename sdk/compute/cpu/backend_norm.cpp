@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cpu_backend.hpp"
+#include "kernels/head_norm.hpp"
 #include "kernels/norm.hpp"
 
 namespace assay::cpu {
@@ -26,11 +27,31 @@ NormArgs norm_args(const Tensor& x, const Tensor& weight, const Tensor& rstd) {
 
 std::int64_t row_blocks(const NormArgs& args) { return std::min(args.rows, max_norm_row_blocks); }
 
-void add_partials(const NormKernels& kernels, const float* partials, const NormArgs& args, const Tensor& total) {
+// Of so many blocks, with all elements of `total` each.
+void add_partials(const NormKernels& kernels, const float* partials, std::int64_t blocks, const Tensor& total) {
   if (total.dtype == DType::f32)
-    kernels.add_partials_f32(partials, row_blocks(args), args.columns, data_of<float>(total));
+    kernels.add_partials_f32(partials, blocks, total.elements(), data_of<float>(total));
   else
-    kernels.add_partials_bf16(partials, row_blocks(args), args.columns, data_of<std::uint16_t>(total));
+    kernels.add_partials_bf16(partials, blocks, total.elements(), data_of<std::uint16_t>(total));
+}
+
+void add_partials(const NormKernels& kernels, const float* partials, const NormArgs& args, const Tensor& total) {
+  add_partials(kernels, partials, row_blocks(args), total);
+}
+
+// The fields that both directions share.
+template <class Op>
+HeadNormArgs head_norm_args(const Op& op) {
+  HeadNormArgs args{};
+  args.types = norm_types(op.x, op.weight);
+  args.shape = head_norm_shape(op);
+  args.eps = op.eps;
+  args.weight_offset = op.weight_offset;
+  args.x = op.x.data;
+  args.weight = op.weight.data;
+  args.cos = data_of<float>(op.cos);
+  args.sin = data_of<float>(op.sin);
+  return args;
 }
 
 }  // namespace
@@ -138,6 +159,26 @@ void CpuBackend::execute(const op::DropoutAddLayerNormBackward& op) {
   finish(args.weight_partials, op.dweight);
   finish(args.bias_partials, op.dnorm_bias);
   if (op.dbias) finish(args.x_bias_partials, op.dbias);
+}
+
+void CpuBackend::execute(const op::HeadNormRotaryForward& op) {
+  if (preparing()) return;
+  HeadNormArgs args = head_norm_args(op);
+  args.rotated = op.rotated.data;
+  head_norm_kernels(isa_).forward(args);
+}
+
+void CpuBackend::execute(const op::HeadNormRotaryBackward& op) {
+  HeadNormArgs args = head_norm_args(op);
+  const std::int64_t blocks = head_norm_blocks(args.shape);
+  args.weight_partials =
+      static_cast<float*>(scratch(static_cast<std::size_t>(blocks * op.dweight.elements()) * sizeof(float)));
+  if (preparing()) return;
+  args.drotated = op.drotated.data;
+  args.dx = op.dx.data;
+  head_norm_kernels(isa_).backward(args);
+  if (!op.accumulate) execute(op::Fill{.x = op.dweight, .value = 0});
+  add_partials(norm_kernels(isa_), args.weight_partials, blocks, op.dweight);
 }
 
 }  // namespace assay::cpu

@@ -1,6 +1,7 @@
 // RMS and layer normalisation, and scratch for the gradients by weight and bias.
 #include "cuda_backend.hpp"
 #include "kernels/dropout_norm.hpp"
+#include "kernels/head_norm.hpp"
 #include "kernels/norm.hpp"
 #include "scratch_sizes.hpp"
 
@@ -138,6 +139,46 @@ void CudaBackend::execute(const op::DropoutAddLayerNormBackward& op) {
   args.dnorm_bias = op.dnorm_bias.data;
   args.partials = static_cast<float*>(partials);
   dropout_norm_backward(args, stream());
+}
+
+// ---- heads, normalised and turned ----------------------------------------------------------------------------------
+
+namespace {
+
+// The fields that both directions share.
+template <class Op>
+HeadNormArgs head_norm_args(const Op& op) {
+  require_countable(op.name, op.x);
+  HeadNormArgs args{};
+  args.type = op.x.dtype;
+  args.weight_type = op.weight.dtype;
+  args.shape = head_norm_shape(op);
+  args.eps = op.eps;
+  args.weight_offset = op.weight_offset;
+  args.x = op.x.data;
+  args.weight = op.weight.data;
+  args.cos = data_of<float>(op.cos);
+  args.sin = data_of<float>(op.sin);
+  return args;
+}
+
+}  // namespace
+
+void CudaBackend::execute(const op::HeadNormRotaryForward& op) {
+  HeadNormArgs args = head_norm_args(op);
+  args.rotated = op.rotated.data;
+  if (!preparing()) head_norm_rotary_forward(args, stream());
+}
+
+void CudaBackend::execute(const op::HeadNormRotaryBackward& op) {
+  HeadNormArgs args = head_norm_args(op);
+  args.partials = static_cast<float*>(scratch(head_norm_partial_floats(op.x.dim(2), op.x.dim(3)) * sizeof(float)));
+  args.drotated = op.drotated.data;
+  args.dx = op.dx.data;
+  args.dweight = op.dweight.data;
+  args.dweight_type = op.dweight.dtype;
+  args.accumulate = op.accumulate;
+  if (!preparing()) head_norm_rotary_backward(args, stream());
 }
 
 }  // namespace assay::cuda

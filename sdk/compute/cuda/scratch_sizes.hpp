@@ -34,6 +34,19 @@ constexpr std::size_t dropout_norm_partial_floats(std::int64_t rows, std::int64_
   return static_cast<std::size_t>(dropout_norm_vectors * norm_partials_step(rows, columns));
 }
 
+// Of heads that are normalised and turned: teams of threads have a head each, and a block, which is one team at least,
+// sums the gradients by the weights of queries and of keys over its teams. Two blocks for each multiprocessor, but at
+// least a team for each head.
+inline constexpr std::int64_t most_head_norm_blocks = 264;
+inline constexpr int head_norm_threads = 512;
+constexpr std::int64_t least_head_norm_blocks(std::int64_t heads, std::int64_t teams) {  // `teams`: of a block
+  return (heads + teams - 1) / teams;
+}
+constexpr std::size_t head_norm_partial_floats(std::int64_t heads, std::int64_t head_dim) {
+  const std::int64_t blocks = std::max(most_head_norm_blocks, least_head_norm_blocks(heads, 1));
+  return static_cast<std::size_t>(blocks * 2 * head_dim);
+}
+
 // The gradient of a bias: blocks have tiles of the columns, and strips of the rows.
 inline constexpr int bias_lanes = 32, bias_strips = 8;
 inline constexpr int bias_rows_under_way = 4;

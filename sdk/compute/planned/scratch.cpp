@@ -70,6 +70,9 @@ struct Scratch {
   void operator()(const op::DropoutAddLayerNormBackward& op) {
     floats(cuda::dropout_norm_partial_floats(rows_of(op.dy), op.dy.dim(-1)));
   }
+  void operator()(const op::HeadNormRotaryBackward& op) {
+    floats(cuda::head_norm_partial_floats(op.x.dim(2), op.x.dim(3)));
+  }
   void operator()(const op::EmbeddingBackward& op) {
     bytes = cuda::embedding_marks(op.ids.elements(), op.dtable.dim(0)) * sizeof(std::uint32_t);
   }

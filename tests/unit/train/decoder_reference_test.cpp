@@ -1,5 +1,5 @@
-// The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder and
-// decoder_grouped.
+// The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder,
+// decoder_grouped and decoder_qk_norm.
 #include <assay/verification/decoder_reference.hpp>
 
 #include <gtest/gtest.h>
@@ -67,6 +67,14 @@ TEST(DecoderReference, EqualsPyTorchOfPublishedFamilies) {
     SCOPED_TRACE(family);
     expect_equal_to_pytorch(family, assay::test::family_config(family));
   }
+}
+
+TEST(DecoderReference, EqualsPyTorchOfNormsOfQueriesAndKeys) {
+  models::DecoderConfig config = stored_shape();
+  config.d_model = 24, config.d_ff = 40, config.heads = 4, config.kv_heads = 2, config.head_dim = 10;
+  config.qk_norm = config.tied_embeddings = true;
+  config.rope_theta = 1e6, config.norm_eps = 1e-6;
+  expect_equal_to_pytorch("decoder_qk_norm", config);
 }
 
 }  // namespace

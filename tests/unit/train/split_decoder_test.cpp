@@ -15,10 +15,12 @@ DecoderConfig model(std::int64_t rank, std::int64_t ranks, std::int64_t head_dim
   DecoderConfig c;
   c.d_model = 48, c.d_ff = 80, c.layers = 3, c.heads = 8, c.kv_heads = 4, c.vocab_size = 152;
   c.batch_size = 2, c.context_length = 24, c.head_dim = head_dim;
-  c.qkv_bias = true;
+  c.qkv_bias = c.qk_norm = true;
   c.split = {.rank = rank, .ranks = ranks};
   return c;
 }
+
+bool is_norm_of_heads(const std::string& name) { return name.find("_norm.") != std::string::npos; }
 
 // By ranks, and columns of a head.
 class SplitDecoderOf : public testing::TestWithParam<std::tuple<std::int64_t, std::int64_t>> {};
@@ -40,7 +42,8 @@ TEST_P(SplitDecoderOf, EveryElementIsOnOneRankOrOnAll) {
       const train::Parameter &mine = own.all()[id], &all = whole.all()[parts[id].whole];
       EXPECT_EQ(mine.name, all.name);
       EXPECT_EQ(mine.init_std, all.init_std) << mine.name;
-      const bool is_norm = mine.name.find("ln") == 0 || mine.name.find(".ln") != std::string::npos;
+      const bool is_norm =
+          mine.name.find("ln") == 0 || mine.name.find(".ln") != std::string::npos || is_norm_of_heads(mine.name);
       EXPECT_EQ(parts[id].dimension < 0, is_norm || ranks == 1) << mine.name;
       EXPECT_EQ(mine.offset >= shared.begin && mine.offset < shared.end, is_norm && ranks > 1) << mine.name;
       if (parts[id].dimension < 0) {
@@ -55,6 +58,19 @@ TEST_P(SplitDecoderOf, EveryElementIsOnOneRankOrOnAll) {
   EXPECT_EQ(elements, whole.parameter_count());
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, SplitDecoderOf, testing::Combine(testing::Values(1, 2, 4), testing::Values(0, 10)));
+
+// Where every rank has all rows, the gradients of the other norms are already the whole ones.
+TEST(SplitDecoder, SumsNormsOfHeadsAloneWhereRowsAreEverywhere) {
+  ParameterSet own(DecoderConfig{}.precision);
+  DecoderConfig config = model(1, 2);
+  config.split.sequence_parallel = false;
+  const train::ElementRange shared = decoder_shared_range(config, own, add_decoder_parameters(own, config));
+  for (const train::Parameter& p : own.all())
+    EXPECT_EQ(p.offset >= shared.begin && p.offset < shared.end, is_norm_of_heads(p.name)) << p.name;
+  ParameterSet without(DecoderConfig{}.precision);
+  config.qk_norm = false;
+  EXPECT_EQ(decoder_shared_range(config, without, add_decoder_parameters(without, config)).elements(), 0);
+}
 
 TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
   const auto refusal_of = [](const auto& change) -> std::string {

@@ -88,6 +88,7 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
       {"kv_heads 0, the experiment asks for 2", [](Config& c) { c.model.kv_heads = 0; }},
       {"head_dim 32, the experiment asks for 0", [](Config& c) { c.model.head_dim = 32; }},
       {"qkv_bias 1, the experiment asks for 0", [](Config& c) { c.model.qkv_bias = true; }},
+      {"qk_norm 1, the experiment asks for 0", [](Config& c) { c.model.qk_norm = true; }},
       {"tied_embeddings 1, the experiment asks for 0", [](Config& c) { c.model.tied_embeddings = true; }},
       {"vocab_size 5000, the experiment asks for 10000", [](Config& c) { c.model.vocab_size = 5000; }},
       {"context_length 256, the experiment asks for 512", [](Config& c) { c.model.context_length = 256; }},
@@ -105,11 +106,16 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
 
 // As their publishers' configurations have them (config.json of each model).
 TEST(AskedDecoder, PublishedModelsHaveTheirPublishedSizes) {
-  const models::PublicModel published[] = {{{"qwen2.5-0.5b", 896, 4864, 24, 14}, 2, 151936, true, true, 1e6, 1e-6},
-                                           {{"qwen2.5-1.5b", 1536, 8960, 28, 12}, 2, 151936, true, true, 1e6, 1e-6},
-                                           {{"qwen2.5-3b", 2048, 11008, 36, 16}, 2, 151936, true, true, 1e6, 1e-6},
-                                           {{"qwen2.5-7b", 3584, 18944, 28, 28}, 4, 152064, true, false, 1e6, 1e-6},
-                                           {{"llama3-8b", 4096, 14336, 32, 32}, 8, 128256, false, false, 5e5, 1e-5}};
+  const models::PublicModel published[] = {
+      {{"qwen2.5-0.5b", 896, 4864, 24, 14}, 2, 151936, 0, true, false, true, 1e6, 1e-6},
+      {{"qwen2.5-1.5b", 1536, 8960, 28, 12}, 2, 151936, 0, true, false, true, 1e6, 1e-6},
+      {{"qwen2.5-3b", 2048, 11008, 36, 16}, 2, 151936, 0, true, false, true, 1e6, 1e-6},
+      {{"qwen2.5-7b", 3584, 18944, 28, 28}, 4, 152064, 0, true, false, false, 1e6, 1e-6},
+      {{"qwen3-0.6b", 1024, 3072, 28, 16}, 8, 151936, 128, false, true, true, 1e6, 1e-6},
+      {{"qwen3-1.7b", 2048, 6144, 28, 16}, 8, 151936, 128, false, true, true, 1e6, 1e-6},
+      {{"qwen3-4b", 2560, 9728, 36, 32}, 8, 151936, 128, false, true, true, 1e6, 1e-6},
+      {{"qwen3-8b", 4096, 12288, 36, 32}, 8, 151936, 128, false, true, false, 1e6, 1e-6},
+      {{"llama3-8b", 4096, 14336, 32, 32}, 8, 128256, 0, false, false, false, 5e5, 1e-5}};
   // Of Llama 3.1 and 3.2: rope_type llama3, factor, original_max_position_embeddings, low and high frequency factor.
   const std::map<std::string, std::array<double, 4>> scalings{
       {"llama3.1-8b", {8, 8192, 1, 4}}, {"llama3.2-1b", {32, 8192, 1, 4}}, {"llama3.2-3b", {32, 8192, 1, 4}}};
@@ -128,6 +134,8 @@ TEST(AskedDecoder, PublishedModelsHaveTheirPublishedSizes) {
     EXPECT_EQ(preset("heads"), static_cast<double>(m.size.heads)) << m.size.name;
     EXPECT_EQ(preset("kv_heads"), static_cast<double>(m.kv_heads)) << m.size.name;
     EXPECT_EQ(preset("vocab_size"), static_cast<double>(m.vocab_size)) << m.size.name;
+    EXPECT_EQ(preset("head_dim"), static_cast<double>(m.head_dim)) << m.size.name;
+    EXPECT_EQ(preset("qk_norm"), m.qk_norm ? 1 : 0) << m.size.name;
     EXPECT_EQ(preset("qkv_bias"), m.qkv_bias ? 1 : 0) << m.size.name;
     EXPECT_EQ(preset("tied_embeddings"), m.tied_embeddings ? 1 : 0) << m.size.name;
     EXPECT_EQ(preset("rope_theta"), m.rope_theta) << m.size.name;

@@ -2,9 +2,9 @@
 
 #include "eight_bit.hpp"
 #include "math.hpp"
+#include "pairs.hpp"
 #include "parallel.hpp"
 #include "philox.hpp"
-#include "vec.hpp"
 
 namespace assay::cpu::ASSAY_ISA {
 namespace {
@@ -315,39 +315,13 @@ void embedding_backward(void* dtable, const void* dout, const int64_t* ids, int6
   }
 }
 
-// A bf16 in the upper half of each lane; the lower half is what rounding left.
-ASSAY_INLINE BitVec bf16_bits(Vec x) {
-  const BitVec u = reinterpret_cast<BitVec>(x);
-  const BitVec rounded = u + 0x7fffu + ((u >> 16) & 1u);
-  return (u & 0x7fffffffu) > 0x7f800000u ? (u | 0x400000u) : rounded;
-}
-
 // Turns the pairs of one head.
-ASSAY_INLINE void turn_head(float* head, const float* c, const float* n, float sign, int64_t pairs) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < pairs; ++i) {
-    const float even = head[2 * i], odd = head[2 * i + 1], turn = sign * n[i];
-    head[2 * i] = even * c[i] - odd * turn;
-    head[2 * i + 1] = even * turn + odd * c[i];
-  }
-}
-
-// A bf16 pair is a 32-bit word, whose halves need no shuffling to become two floats.
-ASSAY_INLINE void turn_head(bf16* head, const float* c, const float* n, float sign, int64_t pairs) {
-  typedef uint32_t PairVec __attribute__((vector_size(4 * lanes), aligned(2), may_alias));
-  int64_t i = 0;
-  for (; i + lanes <= pairs; i += lanes) {
-    const BitVec bits = *reinterpret_cast<const PairVec*>(head + 2 * i);
-    const Vec even = reinterpret_cast<Vec>(bits << 16), odd = reinterpret_cast<Vec>(bits & 0xffff0000u);
-    const Vec cosine = load_vec(c + i), turn = load_vec(n + i) * sign;
-    const BitVec first = bf16_bits(even * cosine - odd * turn), second = bf16_bits(even * turn + odd * cosine);
-    *reinterpret_cast<PairVec*>(head + 2 * i) = first >> 16 | (second & 0xffff0000u);
-  }
-  for (; i < pairs; ++i) {
-    const float even = load(head + 2 * i), odd = load(head + 2 * i + 1), turn = sign * n[i];
-    store(head + 2 * i, even * c[i] - odd * turn);
-    store(head + 2 * i + 1, even * turn + odd * c[i]);
-  }
+template <class T>
+ASSAY_INLINE void turn_head(T* head, const float* cos, const float* sin, float sign, int64_t pairs) {
+  each(pairs, [=](int64_t i, auto span) {
+    const Vec cosine = load_span(cos + i, span), sine = load_span(sin + i, span) * sign;
+    store_pairs(head + 2 * i, turned(load_pairs(head + 2 * i, span), cosine, sine), span);
+  });
 }
 
 template <class T>

@@ -3,19 +3,10 @@
 #include "norm.hpp"
 
 #include "dropout_mask.hpp"
+#include "norm_types.hpp"
 #include "parallel.hpp"
 
 namespace assay::cpu::ASSAY_ISA {
-
-// call(x, w) with values of the types that `types` says.
-template <class Call>
-static void with_types(NormTypes types, Call call) {
-  switch (types) {
-    case NormTypes::f32: return call(float{}, float{});
-    case NormTypes::bf16: return call(bf16{}, bf16{});
-    case NormTypes::bf16_with_f32_weight: return call(bf16{}, float{});
-  }
-}
 
 static int64_t row_blocks(int64_t rows) { return rows < max_norm_row_blocks ? rows : max_norm_row_blocks; }
 

@@ -10,6 +10,7 @@
 
 #include "cuda_error.hpp"
 #include "kernels/eight_bit.cuh"
+#include "kernels/norm.hpp"
 #include "kernels/norm_total.hpp"
 #include "kernels/norm_types.cuh"
 #include "kernels/rows.cuh"

@@ -36,6 +36,7 @@
   X(SwigluForward) X(SwigluBackward) X(ApplyDropout) X(BiasReluDropoutForward) X(ReluDropoutBackward)           \
   X(Quantize) X(QuantizeRows) X(QuantizeColumns) X(TransposeEightBits)                                          \
   X(EmbeddingForward) X(EmbeddingBackward) X(RotaryTable) X(Rotary)                                             \
+  X(HeadNormRotaryForward) X(HeadNormRotaryBackward)                                                            \
   X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward)            \
   X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)                                                  \
   X(SoftmaxForward) X(SoftmaxBackward) X(AttentionForward) X(AttentionBackward)                                 \

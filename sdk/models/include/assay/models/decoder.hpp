@@ -49,6 +49,7 @@ struct DecoderConfig {
   std::int64_t kv_heads = 0;     // of keys and values, a divisor of heads; 0: as many as heads
   std::int64_t head_dim = 0;     // columns of a head, even; 0: d_model / heads
   bool qkv_bias = false;         // the products of q, k and v add a bias
+  bool qk_norm = false;          // RMSNorm of each head of queries and of keys before the rotation (Qwen3)
   bool tied_embeddings = false;  // the output head's weights are the embedding's
   double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
   compute::RotaryScaling rope_scaling;
@@ -131,6 +132,7 @@ struct DecoderLayerParameters {
   train::ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
   train::ParameterSet::Id q_bias = 0, k_bias = 0, v_bias = 0;  // with qkv_bias
   train::ParameterSet::Id attention_norm = 0, ffw_norm = 0;    // with post_norms: at the ends of the branches
+  train::ParameterSet::Id q_norm = 0, k_norm = 0;              // with qk_norm; adjacent
   ExpertParameters experts = {};  // in the place of w2, w1 and w3, of a layer that has them
 };
 struct DecoderParameters {
@@ -155,8 +157,9 @@ struct DecoderPart {
 // By the split model's ids: `own` are its parameters, `whole` those of the same configuration without a split.
 std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train::ParameterSet& own,
                                        const train::ParameterSet& whole);
-// The arena's range of what every rank has: the weights of norms, whose gradients are each rank's terms of a sum where
-// it has its own rows alone. Empty where the model is not split.
+// The arena's range of what every rank has and whose gradients are each rank's terms of a sum: the weights of norms of
+// queries and keys, of which it has its own heads alone, and of the other norms where it has its own rows alone. Empty
+// where the model is not split.
 train::ElementRange decoder_shared_range(const DecoderConfig& config, const train::ParameterSet& own,
                                          const DecoderParameters& ids);
 
@@ -244,14 +247,14 @@ class DecoderModel : public train::Model {
   // The buffers that one run of a layer's forward writes. With checkpointing there are two runs with buffers of their
   // own.
   struct Forward {
-    Id input, normed1, rstd1, qkv, attention, lse, scores, branch1, middle, normed2, rstd2, gate_up, silu, hidden,
-        branch2;
+    Id input, normed1, rstd1, qkv, heads, heads_rstd, turned, attention, lse, scores, branch1, middle, normed2, rstd2,
+        gate_up, silu, hidden, branch2;
     PostNorm post1, post2;  // of branch1 and branch2
     ExpertForward experts;
     EightBits qkv_8, output_8, gate_up_8, w2_8;
   };
   struct Backward {
-    Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, scores, dscores, normed1, dnormed1;
+    Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, dheads, scores, dscores, normed1, dnormed1;
     Id dbranch1, dbranch2;  // of branches that end with a norm
     ExpertBackward experts;
     EightBits w2_8, gate_up_8, output_8, qkv_8;
@@ -458,6 +461,21 @@ class DecoderModel : public train::Model {
   compute::Tensor heads_of(const compute::Tensor& packed, int which) const;
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
   compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
+  // Queries and keys on the way to attention: turned, before that normed with qk_norm, which leaves those of the
+  // projection as they are. And their gradients on the way back, which end in g.dqkv.
+  void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void turn_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
+  const compute::Tensor& cos_of(std::int64_t layer) const {
+    return plan_[config_.rotates_locally(layer) ? local_cos_ : cos_];
+  }
+  const compute::Tensor& sin_of(std::int64_t layer) const {
+    return plan_[config_.rotates_locally(layer) ? local_sin_ : sin_];
+  }
+  compute::Tensor turned_heads(const Forward& f, int which) const;  // as heads_of
+  compute::Tensor gradient_of_heads(const Backward& g, int which) const;
+  // The same of [N, own_q_width + own_kv_width]: side by side, or, not fused, one after the other.
+  compute::Tensor rstd_of_heads(const Forward& f, int which) const;  // not fused
+  compute::Tensor queries_or_keys(const compute::Tensor& both, int which) const;
   // Queries and keys, in place.
   void rotate(compute::Backend& b, std::int64_t layer, const compute::Tensor& packed, bool inverse) const;
   compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_q_width]

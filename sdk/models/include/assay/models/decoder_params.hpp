@@ -33,12 +33,13 @@ struct PublicRopeScaling {
 struct PublicModel {
   DecoderSize size;
   std::int64_t kv_heads, vocab_size;
-  bool qkv_bias = false, tied_embeddings = false;
+  std::int64_t head_dim = 0;
+  bool qkv_bias = false, qk_norm = false, tied_embeddings = false;
   double rope_theta = 1e4, norm_eps = 1e-5;
   PublicRopeScaling rope_scaling = {};
   constexpr bool scales_rotation() const { return std::string_view(rope_scaling.kind) != "none"; }
 };
-inline constexpr std::size_t public_model_settings = 10;  // that a row says, those of its size among them
+inline constexpr std::size_t public_model_settings = 12;  // that a row says, those of its size among them
 inline constexpr auto public_models = std::to_array<PublicModel>({
     {.size = {"qwen2.5-0.5b", 896, 4864, 24, 14},
      .kv_heads = 2,
@@ -65,6 +66,37 @@ inline constexpr auto public_models = std::to_array<PublicModel>({
      .kv_heads = 4,
      .vocab_size = 152'064,
      .qkv_bias = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"qwen3-0.6b", 1024, 3072, 28, 16},
+     .kv_heads = 8,
+     .vocab_size = 151'936,
+     .head_dim = 128,
+     .qk_norm = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"qwen3-1.7b", 2048, 6144, 28, 16},
+     .kv_heads = 8,
+     .vocab_size = 151'936,
+     .head_dim = 128,
+     .qk_norm = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"qwen3-4b", 2560, 9728, 36, 32},
+     .kv_heads = 8,
+     .vocab_size = 151'936,
+     .head_dim = 128,
+     .qk_norm = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6},
+    {.size = {"qwen3-8b", 4096, 12288, 36, 32},
+     .kv_heads = 8,
+     .vocab_size = 151'936,
+     .head_dim = 128,
+     .qk_norm = true,
      .rope_theta = 1e6,
      .norm_eps = 1e-6},
     {.size = {"llama3-8b", 4096, 14336, 32, 32}, .kv_heads = 8, .vocab_size = 128'256, .rope_theta = 5e5},
@@ -172,6 +204,8 @@ inline constexpr auto presets_dimensions = join(
               .at_most(1 << 16)
               .help("columns of a head, even; 0: d_model / heads, where the preset says nothing else"),
           Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
+          Param::boolean("qk_norm", false)
+              .help("each head of queries and of keys is normed (RMSNorm) before its rotation"),
           Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
           Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
           Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
@@ -217,7 +251,9 @@ inline constexpr auto model_presets = [] {
     add_dimensions(model.size);
     presets[i++] = Preset::integer("size", model.size.name, "kv_heads", model.kv_heads);
     presets[i++] = Preset::integer("size", model.size.name, "vocab_size", model.vocab_size);
+    presets[i++] = Preset::integer("size", model.size.name, "head_dim", model.head_dim);
     presets[i++] = Preset::boolean("size", model.size.name, "qkv_bias", model.qkv_bias);
+    presets[i++] = Preset::boolean("size", model.size.name, "qk_norm", model.qk_norm);
     presets[i++] = Preset::boolean("size", model.size.name, "tied_embeddings", model.tied_embeddings);
     presets[i++] = Preset::real("size", model.size.name, "rope_theta", model.rope_theta);
     presets[i++] = Preset::real("size", model.size.name, "norm_eps", model.norm_eps);

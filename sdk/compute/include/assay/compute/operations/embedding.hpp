@@ -3,6 +3,9 @@
 #include <assay/compute/operation_fields.hpp>
 #include <assay/compute/rotary_scaling.hpp>
 
+#include <array>
+#include <cstdint>
+
 namespace assay::compute::op {
 
 // out[r, :] = table[ids[r], :]. An id out of range is an error where the host can see it (CPU).
@@ -35,6 +38,34 @@ struct Rotary {
   In cos, sin;  // fp32 [at least T, D/2]
   bool inverse = false;
   ASSAY_OPERATION("rotary", x, cos, sin)
+};
+
+// RMS normalisation of each head over its D elements and the rotation behind it, in one pass over queries and keys that
+// lie side by side (Qwen3): rotated = rotary(x * rstd * w), rstd = 1/sqrt(mean(x^2) + eps). The first `queries` heads
+// are those of queries, whose w is weight[0]; the others are keys, whose w is weight[1].
+struct HeadNormRotaryForward {
+  In x;         // T [B, T, H, D]; honours strides
+  In weight;    // fp32 or T [2, D]
+  In cos, sin;  // fp32 [at least T, D/2]
+  Out rotated;  // T [B, T, H, D]; honours strides
+  std::int64_t queries;
+  float eps;
+  float weight_offset = 0;  // is added to w, as in RmsNormForward
+  ASSAY_OPERATION("head_norm_rotary_forward", x, weight, cos, sin, rotated)
+};
+// dx = gradient by x; dweight (+)= gradient by weight. rstd is made again from x.
+struct HeadNormRotaryBackward {
+  In drotated, x;  // T [B, T, H, D]; honour strides, as dx does
+  In weight;
+  In cos, sin;
+  Out dx;
+  OutOrSum dweight;  // fp32 or T [2, D]
+  std::int64_t queries;
+  float eps;
+  bool accumulate = false;
+  float weight_offset = 0;
+  static constexpr auto in_place = std::to_array<InPlace>({{"dx", "drotated"}});
+  ASSAY_OPERATION("head_norm_rotary_backward", drotated, x, weight, cos, sin, dx, dweight)
 };
 
 }  // namespace assay::compute::op
