@@ -24,6 +24,7 @@ class Family:
     scaling: dict = dataclasses.field(default_factory=dict)
     # Norms before and after each branch, whose weights count from one; GeGLU; embeddings times sqrt(d).
     gemma: bool = False
+    qk_norm: bool = False      # of each head of queries and keys
     query_scalar: float = 0.0  # scores are divided by its root; 0: head_dim
     full_every: int = 1        # every so many layers one sees everything; the others have local_theta
     local_theta: float = 0.0
@@ -82,6 +83,8 @@ def make_weights(m, seed):
         tensor(f"{p}mlp.down_proj", m.d, m.ff, std=0.2)
         for n in norms:
             tensor(p + n, m.d, std=0.2, mean=one)
+        for n in ("q", "k") if m.qk_norm else ():
+            tensor(f"{p}self_attn.{n}_norm", m.head_dim, std=0.2, mean=one)
     tensor("model.norm", m.d, std=0.2, mean=one)
     if not m.tied:
         tensor("lm_head", m.vocab, m.d, std=0.2)
@@ -105,6 +108,8 @@ def forward(m, w, ids):
         theta, scaling = (m.theta, m.scaling) if sees_all else (m.local_theta, {})
         y = norm(x, p + "input_layernorm")
         q, k, v = (linear(y, f"{p}self_attn.{n}_proj").view(b, t, -1, m.head_dim).transpose(1, 2) for n in "qkv")
+        if m.qk_norm:
+            q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
         q, k = (rotate(z, theta, scaling) for z in (q, k))
         k, v = (z.repeat_interleave(m.heads // m.kv_heads, 1) for z in (k, v))
         a = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=(m.query_scalar or m.head_dim) ** -0.5)
@@ -119,7 +124,7 @@ def forward(m, w, ids):
 
 
 OURS = {"self_attn.q_proj": "attn.q_proj", "self_attn.k_proj": "attn.k_proj", "self_attn.v_proj": "attn.v_proj",
-        "self_attn.o_proj": "attn.output_proj", "mlp.gate_proj": "ffn.w1", "mlp.up_proj": "ffn.w3",
+        "self_attn.o_proj": "attn.output_proj", "self_attn.q_norm": "attn.q_norm", "self_attn.k_norm": "attn.k_norm", "mlp.gate_proj": "ffn.w1", "mlp.up_proj": "ffn.w3",
         "mlp.down_proj": "ffn.w2", "input_layernorm": "ln1"}
 OURS_OF_MODEL = {"model.embed_tokens.weight": "token_embeddings.weight", "model.norm.weight": "ln_final.weight",
                  "lm_head.weight": "lm_head.weight"}
@@ -134,7 +139,7 @@ def to_ours(m, name, value):
         return OURS_OF_MODEL[name], value
     _, _, layer, *middle, kind = name.split(".")
     middle = ".".join(middle)
-    if middle in ("self_attn.q_proj", "self_attn.k_proj"):
+    if middle.startswith(("self_attn.q_", "self_attn.k_")):
         value = value.view(-1, 2, m.head_dim // 2, *value.shape[1:]).transpose(1, 2).reshape(value.shape)
     return f"layers.{layer}.{(OURS | (GEMMA_NORMS if m.gemma else NORMS))[middle]}.{kind}", value
 
@@ -147,6 +152,6 @@ FAMILIES = {
                            scaling={"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 0.25,
                                     "original_max_position_embeddings": 64}),
     # Of two layers the first one has the local rotation.
-    "decoder_gemma": Family(gemma=True, query_scalar=10.0, full_every=2, local_theta=20.0, eps=1e-3,
+    "decoder_gemma": Family(gemma=True, qk_norm=True, query_scalar=10.0, full_every=2, local_theta=20.0, eps=1e-3,
                             scaling={"rope_type": "linear", "factor": 4.0}),
 }

@@ -97,11 +97,6 @@ void DecoderConfig::validate() const {
         "post_norms, norms_from_one, gate_activation = \"gelu_tanh\" and scaled_embeddings are of dense models, "
         "whole on each rank; expected them left out with experts, in tensor_parallel, with precision 'fp8' and "
         "with residual_add = \"product\"");
-  if (qk_norm && norms_from_one)
-    throw Error(
-        ASSAY_UNSUPPORTED,
-        "norms of queries and keys multiply by their weight, and norms_from_one asks for 1 + weight; expected one "
-        "of qk_norm and norms_from_one");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
@@ -123,14 +118,15 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
   const auto by_inputs = [&](std::string name, std::int64_t out, std::int64_t in) {
     return matrix(std::move(name), out, in, 1, parts);
   };
+  const float first_norm = c.norms_from_one ? 0.0F : 1.0F;
   const auto add_norm = [&](train::ParameterSet::Id& id, std::string name) {
-    id = set.add({{std::move(name), {c.d_model}, 0, c.norms_from_one ? 0.0F : 1.0F, 0.0F}});
+    id = set.add({{std::move(name), {c.d_model}, 0, first_norm, 0.0F}});
   };
   // One after the other, since one operation reads both.
   const auto add_head_norms = [&](DecoderLayerParameters& p, const std::string& prefix) {
     if (!c.qk_norm) return;
-    p.q_norm = set.add({{prefix + "attn.q_norm.weight", {c.head_width()}, 0, 1.0F, 0.0F},
-                        {prefix + "attn.k_norm.weight", {c.head_width()}, 0, 1.0F, 0.0F}});
+    p.q_norm = set.add({{prefix + "attn.q_norm.weight", {c.head_width()}, 0, first_norm, 0.0F},
+                        {prefix + "attn.k_norm.weight", {c.head_width()}, 0, first_norm, 0.0F}});
     p.k_norm = p.q_norm + 1;
   };
   const auto prefix_of = [](std::int64_t layer) { return "layers." + std::to_string(layer) + "."; };

@@ -100,7 +100,7 @@ Tensor DecoderModel::gradient_of_heads(const Backward& g, int which) const {
 
 void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) const {
   if (!config_.qk_norm) return rotate(b, layer, plan_[f.qkv], false);
-  const DecoderLayerParameters& p = ids_.layers[static_cast<std::size_t>(layer)];
+  const DecoderLayerParameters& p = ids_.layers[index_of(layer)];
   const std::int64_t h = config_.own_heads(), k = config_.own_key_heads(), d = config_.head_width();
   if (config_.fused)
     return b.run(op::HeadNormRotaryForward{
@@ -110,7 +110,8 @@ void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) 
         .sin = sin_of(layer),
         .rotated = plan_[f.turned].view({config_.batch_size, config_.context_length, h + k, d}),
         .queries = h,
-        .eps = norm_eps()});
+        .eps = norm_eps(),
+        .weight_offset = norm_offset()});
   for (int i = 0; i < 2; ++i) {
     const Tensor x = queries_or_keys(plan_[f.heads], i), y = queries_or_keys(plan_[f.turned], i);
     b.run(op::Copy{.to = x, .from = heads_of(plan_[f.qkv], i)});
@@ -118,14 +119,15 @@ void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) 
                              .weight = set_.value(p.q_norm + static_cast<std::size_t>(i)),
                              .y = y,
                              .rstd = rstd_of_heads(f, i),
-                             .eps = norm_eps()});
+                             .eps = norm_eps(),
+                             .weight_offset = norm_offset()});
     b.run(op::Rotary{.x = y, .cos = cos_of(layer), .sin = sin_of(layer)});
   }
 }
 
 void DecoderModel::turn_heads_back(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
   if (!config_.qk_norm) return rotate(b, layer, plan_[g.dqkv], true);
-  const DecoderLayerParameters& p = ids_.layers[static_cast<std::size_t>(layer)];
+  const DecoderLayerParameters& p = ids_.layers[index_of(layer)];
   const std::int64_t h = config_.own_heads(), k = config_.own_key_heads(), d = config_.head_width();
   if (config_.fused) {
     const Tensor gradient = by_heads(config_, plan_[g.dqkv]).slice(2, 0, h + k);
@@ -137,7 +139,8 @@ void DecoderModel::turn_heads_back(Backend& b, std::int64_t layer, const Forward
                                             .dx = gradient,
                                             .dweight = set_.gradient(p.q_norm, 2).view({2, d}),
                                             .queries = h,
-                                            .eps = norm_eps()});
+                                            .eps = norm_eps(),
+                                            .weight_offset = norm_offset()});
   }
   for (int i = 0; i < 2; ++i) {
     const Tensor gradient = queries_or_keys(plan_[g.dheads], i);

@@ -57,8 +57,8 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
     const std::string layer = "layers." + std::to_string(l) + ".";
     norm(layer + "ln1", width);
     norm(layer + "ln2", width);
-    if (c.qk_norm) norm(layer + "attn.q_norm", of_head), norm(layer + "attn.k_norm", of_head);
     if (c.post_norms) norm(layer + "post_attention_norm", width), norm(layer + "post_ffw_norm", width);
+    if (c.qk_norm) norm(layer + "attn.q_norm", of_head), norm(layer + "attn.k_norm", of_head);
     matrix(layer + "attn.q_proj", queries, width);
     matrix(layer + "attn.k_proj", keys, width);
     matrix(layer + "attn.v_proj", keys, width);

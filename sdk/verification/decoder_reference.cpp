@@ -26,8 +26,8 @@ struct LayerIds {
     q = find("attn.q_proj.weight"), k = find("attn.k_proj.weight"), v = find("attn.v_proj.weight");
     output = find("attn.output_proj.weight");
     if (!has_experts) w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
-    if (c.qk_norm) q_norm = find("attn.q_norm.weight"), k_norm = find("attn.k_norm.weight");
     if (c.post_norms) after1 = find("post_attention_norm.weight"), after2 = find("post_ffw_norm.weight");
+    if (c.qk_norm) q_norm = find("attn.q_norm.weight"), k_norm = find("attn.k_norm.weight");
     if (!c.qkv_bias) return;
     q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
   }
@@ -45,10 +45,10 @@ struct Norm {
 struct Layer {  // backward reads these
   Matrix input, q, k, v, attention, middle, gate, up, hidden;
   Norm norm1, norm2;
-  Matrix raw_q, raw_k;  // with norms of heads: what these read
-  Norm q_norm, k_norm;
   Matrix branch1, branch2;  // before the norms at their ends
   Norm after1, after2;
+  Matrix raw_q, raw_k;  // with norms of heads: what these read
+  Norm q_norm, k_norm;
   std::vector<Matrix> probabilities;  // by sequence and head, [T, T]
   std::optional<ExpertsReference> experts;
 };

@@ -28,9 +28,8 @@ struct Variant {
   bool grouped = false;
   std::int64_t score_rows = 0, loss_chunks = 1, micro_batches = 1;
   bool keep_outputs = false;     // and the residual in the products that end a branch
+  bool qk_norm = false;          // norms of queries and keys, and another head_dim (tests/data/decoder_qk_norm)
   const char* family = nullptr;  // of scripts/decoder_families.py
-  bool qk_norm =
-      false;  // norms of queries and keys, and head_dim other than d_model / heads (tests/data/decoder_qk_norm)
 
   const char* reference() const {
     return family ? family : qk_norm ? "decoder_qk_norm" : grouped ? "decoder_grouped" : "decoder";

@@ -8,12 +8,14 @@ namespace {
 
 struct HeadShape {
   std::int64_t batch, positions, queries, keys, width;
+  float offset = 0;  // of the weights
 };
 // Whole packs of every type; a half and a whole warp; more than a warp holds; widths that no pack fits; queries or keys
 // alone; more heads than a block has teams.
-constexpr HeadShape head_shapes[] = {{1, 1, 1, 1, 2},   {2, 9, 3, 1, 10},  {2, 37, 4, 2, 64}, {1, 50, 6, 3, 128},
-                                     {1, 7, 2, 2, 256}, {3, 11, 2, 1, 96}, {1, 5, 2, 1, 520}, {1, 40, 2, 0, 32},
-                                     {1, 40, 0, 2, 32}, {1, 3, 70, 70, 16}};
+constexpr HeadShape head_shapes[] = {{1, 1, 1, 1, 2},     {2, 9, 3, 1, 10},   {2, 37, 4, 2, 64},   {1, 50, 6, 3, 128},
+                                     {1, 7, 2, 2, 256},   {3, 11, 2, 1, 96},  {1, 5, 2, 1, 520},   {1, 40, 2, 0, 32},
+                                     {1, 40, 0, 2, 32},   {1, 3, 70, 70, 16}, {2, 9, 3, 1, 10, 1}, {1, 5, 2, 2, 64, 1},
+                                     {1, 5, 2, 1, 520, 1}};
 
 // The weights stand out, so that no row of them, and no row of none, passes for another.
 struct HeadCase {
@@ -27,8 +29,9 @@ struct HeadCase {
                       {shape.batch, shape.positions, heads + 3, shape.width},
                       random_values(types.x, rows / heads * (heads + 3) * shape.width, 21, 0.3, 2.0)};
   Tensor x = packed->slice(2, 1, heads);
-  Values weight = random_values(types.weight, 2 * shape.width, 22, 1.5, 0.5);
-  DeviceTensor weight_there{types.weight, {2, shape.width}, weight};
+  Values stored = random_values(types.weight, 2 * shape.width, 22, 1.5, 0.5);
+  DeviceTensor weight_there{types.weight, {2, shape.width}, stored};
+  Values weight = added(stored, Values(stored.size(), static_cast<double>(shape.offset)));  // what is multiplied by
 
   HeadCase(const HeadShape& of, const NormTypes& t) : shape(of), types(t) {
     run([&] { backend().run(op::RotaryTable{.cos = cos, .sin = sin, .theta = 100.0}); });
@@ -70,7 +73,8 @@ void test_head_norm_forward(const HeadShape& shape, const NormTypes& types) {
                                             .sin = c.sin,
                                             .rotated = rotated,
                                             .queries = shape.queries,
-                                            .eps = static_cast<float>(norm_eps)});
+                                            .eps = static_cast<float>(norm_eps),
+                                            .weight_offset = shape.offset});
   });
   check("head_norm_rotary_forward", types.x, rotated.read(), c.turned(normed, 1), tolerance_of(types.x, 2e-6));
 }
@@ -106,7 +110,8 @@ void test_head_norm_backward(const HeadShape& shape, const NormTypes& types, boo
                                              .dweight = dweight_there,
                                              .queries = shape.queries,
                                              .eps = static_cast<float>(norm_eps),
-                                             .accumulate = accumulate});
+                                             .accumulate = accumulate,
+                                             .weight_offset = shape.offset});
   });
   check("head_norm_rotary_backward dx", types.x, gradients.read(in_place), dx, tolerance_of(types.x, 4e-6));
   for (const double other : gradients.read(gradients->slice(2, c.heads, 3))) ASSERT_EQ(other, 3.0) << "beside the view";

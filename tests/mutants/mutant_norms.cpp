@@ -157,7 +157,7 @@ void MutantBackend::execute(const op::HeadNormRotaryBackward& op) {
   call();
   if (broken("head_norm_rotary_backward.projection_missing"))
     edit(op.dx, [&](auto& v) {
-      for (std::int64_t i = 0; i < v.size(); ++i) v[i] = gradient[i] * w[of.weight_of(i)] * r(i);
+      for (std::int64_t i = 0; i < v.size(); ++i) v[i] = gradient[i] * (w[of.weight_of(i)] + op.weight_offset) * r(i);
     });
   if (broken("head_norm_rotary_backward.weights_swapped"))
     edit(op.dweight, [&](auto& v) { std::swap_ranges(v.begin(), v.begin() + of.width, v.begin() + of.width); });

@@ -25,7 +25,7 @@ inline models::DecoderConfig family_config(const std::string& family) {
     c.head_dim = 8, c.rope_theta = 1e4;
     c.rope_scaling = {.kind = Kind::yarn, .factor = 8, .original_positions = 64, .beta_fast = 4, .beta_slow = 0.25};
   } else if (family == "decoder_gemma") {
-    c.post_norms = c.norms_from_one = c.scaled_embeddings = true;
+    c.post_norms = c.norms_from_one = c.scaled_embeddings = c.qk_norm = true;
     c.gate_activation = compute::Activation::gelu_tanh;
     c.query_pre_attn_scalar = 10;
     c.full_attention_every = 2, c.rope_local_theta = 20, c.norm_eps = 1e-3;

@@ -366,7 +366,7 @@ void AuditedBackend::execute(const op::HeadNormRotaryForward& op) {
   const Places rows = rows_looked_at(op.x);
   const auto columns = static_cast<std::size_t>(op.x.dim(3));
   const std::int64_t heads = op.x.dim(2);
-  const Values in = judge_->read_rows(op.x, rows), weight = judge_->read(op.weight);
+  const Values in = judge_->read_rows(op.x, rows), weight = factors_of(*judge_, op);
   const Values rstds = rstds_of(in, columns, static_cast<double>(op.eps));
   Values expected(in.size()), terms(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -399,6 +399,7 @@ void AuditedBackend::execute(const op::HeadNormRotaryBackward& op) {
     NormBackward& b = parts.emplace_back(NormBackward{
         drotated, x, weight, nullptr, none, none, dx, dweight, nullptr, op.accumulate, {}, {}, {}, {}, {}, {}, {}, {}});
     b.dys = judge_->read(drotated), b.xs = judge_->read(x), b.ws = judge_->read(weight);
+    for (double& factor : b.ws) factor += static_cast<double>(op.weight_offset);
     b.rstds = rstds_of(b.xs, b.ws.size(), static_cast<double>(op.eps));
     for (const double dy : b.dys) b.dy_terms.push_back(std::abs(dy));
     Rotation{cos, sin, x.dim(1), x.dim(2), -1}.turn(audit::some_of(audit::rows_of(x), audit::rows_of(x)), b.dys,

@@ -46,6 +46,7 @@ HeadNormArgs head_norm_args(const Op& op) {
   args.types = norm_types(op.x, op.weight);
   args.shape = head_norm_shape(op);
   args.eps = op.eps;
+  args.weight_offset = op.weight_offset;
   args.x = op.x.data;
   args.weight = op.weight.data;
   args.cos = data_of<float>(op.cos);

@@ -21,6 +21,12 @@ ASSAY_INLINE float rstd_of(const X* x, const HeadNormShape& s, float eps) {
   return 1.0f / __builtin_sqrtf(squares / float(2 * s.pairs) + eps);
 }
 
+template <class W>
+ASSAY_INLINE Pairs factors(const W* weight, float offset, auto span) {
+  const Pairs w = load_pairs(weight, span);
+  return {w.even + offset, w.odd + offset};
+}
+
 template <class X, class W>
 void forward_typed(const HeadNormArgs& a) {
   const HeadNormShape& s = a.shape;
@@ -34,8 +40,8 @@ void forward_typed(const HeadNormArgs& a) {
         X* const rotated = static_cast<X*>(a.rotated) + at(s, s.rotated, r, h);
         const W* const weight = static_cast<const W*>(a.weight) + (h < s.queries ? 0 : width);
         const float rstd = rstd_of(x, s, a.eps);
-        each(s.pairs, [=](int64_t i, auto span) {
-          const Pairs p = load_pairs(x + 2 * i, span), w = load_pairs(weight + 2 * i, span);
+        each(s.pairs, [=, &a](int64_t i, auto span) {
+          const Pairs p = load_pairs(x + 2 * i, span), w = factors(weight + 2 * i, a.weight_offset, span);
           const Pairs normed{p.even * rstd * w.even, p.odd * rstd * w.odd};
           store_pairs(rotated + 2 * i, turned(normed, load_span(cos + i, span), load_span(sin + i, span)), span);
         });
@@ -69,13 +75,15 @@ void backward_typed(const HeadNormArgs& a) {
             return turned(load_pairs(drotated + 2 * i, span), load_span(cos + i, span), -load_span(sin + i, span));
           };
           const float rstd = rstd_of(x, s, a.eps);
-          const float dot = sum_each(s.pairs, [=](int64_t i, auto span) {
-            const Pairs u = turned_back(i, span), w = load_pairs(weight + 2 * i, span), p = load_pairs(x + 2 * i, span);
+          const float dot = sum_each(s.pairs, [=, &a](int64_t i, auto span) {
+            const Pairs u = turned_back(i, span), w = factors(weight + 2 * i, a.weight_offset, span),
+                        p = load_pairs(x + 2 * i, span);
             return u.even * w.even * p.even + u.odd * w.odd * p.odd;
           });
           const float pull = dot * rstd * rstd / float(width);
-          each(s.pairs, [=](int64_t i, auto span) {
-            const Pairs u = turned_back(i, span), w = load_pairs(weight + 2 * i, span), p = load_pairs(x + 2 * i, span);
+          each(s.pairs, [=, &a](int64_t i, auto span) {
+            const Pairs u = turned_back(i, span), w = factors(weight + 2 * i, a.weight_offset, span),
+                        p = load_pairs(x + 2 * i, span);
             const Pairs sum = load_pairs(dweight + 2 * i, span);
             store_pairs(dweight + 2 * i, Pairs{sum.even + u.even * p.even * rstd, sum.odd + u.odd * p.odd * rstd},
                         span);

@@ -15,6 +15,7 @@ struct HeadNormArgs {
   NormTypes types;
   HeadNormShape shape;
   float eps;
+  float weight_offset;     // the factors are weight + weight_offset
   const void *x, *weight;  // weight: [2, D], of queries and of keys
   const float *cos, *sin;
   void* rotated;  // forward

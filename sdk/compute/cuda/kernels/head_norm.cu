@@ -83,6 +83,8 @@ __global__ void __launch_bounds__(head_norm_threads, 2)
   if (holds)
     unpack(hold<V, Cache::constant>(static_cast<const W*>(a.weight) + (team.of_queries ? 0 : 2 * s.pairs) + first),
            weight);
+#pragma unroll
+  for (int e = 0; e < V; ++e) weight[e] += a.weight_offset;
   for (std::uint32_t token = team.token; token < walk.tokens; token += team.step) {
     const Place place(token, walk);
     const std::int64_t angle = place.position * s.pairs + first / 2;
@@ -117,6 +119,8 @@ __global__ void __launch_bounds__(head_norm_threads, 2)
   float weight[V] = {}, dweight[V] = {};
   if (holds)
     unpack(hold<V, Cache::constant>(static_cast<const W*>(a.weight) + (team.of_queries ? 0 : width) + first), weight);
+#pragma unroll
+  for (int e = 0; e < V; ++e) weight[e] += a.weight_offset;
   const std::uint32_t end = team.works() ? walk.tokens : 0;
   for (std::uint32_t token = team.token; token < end; token += team.step) {
     const Place place(token, walk);
@@ -180,6 +184,12 @@ __device__ __forceinline__ float2 turned(float2 x, float cos, float sin) {
   return {x.x * cos - x.y * sin, x.x * sin + x.y * cos};
 }
 
+template <class W>
+__device__ __forceinline__ float2 factors(const W* weight, const HeadNormArgs& a, std::int64_t i) {
+  const float2 w = load_pair(weight, i);
+  return {w.x + a.weight_offset, w.y + a.weight_offset};
+}
+
 template <class X, class W>
 __global__ void __launch_bounds__(walk_threads)
     head_norm_walk_forward_kernel(const HeadNormArgs a, const HeadWalk walk) {
@@ -194,7 +204,7 @@ __global__ void __launch_bounds__(walk_threads)
     X* const rotated = static_cast<X*>(a.rotated) + place.at(s.rotated, team.head);
     const float rstd = walked_rstd(x, a, walk, shared);
     for (std::int64_t i = threadIdx.x; i < s.pairs; i += walk_threads) {
-      const float2 two = load_pair(x, i), w = load_pair(weight, i);
+      const float2 two = load_pair(x, i), w = factors(weight, a, i);
       const std::int64_t angle = place.position * s.pairs + i;
       store_pair(rotated, i, turned({two.x * rstd * w.x, two.y * rstd * w.y}, a.cos[angle], a.sin[angle]));
     }
@@ -225,12 +235,12 @@ __global__ void __launch_bounds__(walk_threads)
     const float rstd = walked_rstd(x, a, walk, shared);
     float dot = 0.0F;
     for (std::int64_t i = threadIdx.x; i < s.pairs; i += walk_threads) {
-      const float2 u = turned_back(i), two = load_pair(x, i), w = load_pair(weight, i);
+      const float2 u = turned_back(i), two = load_pair(x, i), w = factors(weight, a, i);
       dot += u.x * w.x * two.x + u.y * w.y * two.y;
     }
     const float pull = block_sum<walk_threads>(dot, shared) * rstd * walk.one_element;
     for (std::int64_t i = threadIdx.x; i < s.pairs; i += walk_threads) {
-      const float2 u = turned_back(i), two = load_pair(x, i), w = load_pair(weight, i), sum = load_pair(dweight, i);
+      const float2 u = turned_back(i), two = load_pair(x, i), w = factors(weight, a, i), sum = load_pair(dweight, i);
       const float2 n{two.x * rstd, two.y * rstd};
       store_pair(dweight, i, {sum.x + u.x * n.x, sum.y + u.y * n.y});
       store_pair(dx, i, {(u.x * w.x - n.x * pull) * rstd, (u.y * w.y - n.y * pull) * rstd});

@@ -11,6 +11,7 @@ struct HeadNormArgs {
   compute::DType type, weight_type, dweight_type;  // of x and what is like it; fp32 or `type`
   compute::HeadNormShape shape;
   float eps;
+  float weight_offset;     // the factors are weight + weight_offset
   bool accumulate;         // add to dweight
   const void *x, *weight;  // weight: [2, D], of queries and of keys
   const float *cos, *sin;  // [positions, pairs]

@@ -131,8 +131,8 @@ struct DecoderConfig {
 struct DecoderLayerParameters {
   train::ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
   train::ParameterSet::Id q_bias = 0, k_bias = 0, v_bias = 0;  // with qkv_bias
-  train::ParameterSet::Id q_norm = 0, k_norm = 0;              // with qk_norm; adjacent
   train::ParameterSet::Id attention_norm = 0, ffw_norm = 0;    // with post_norms: at the ends of the branches
+  train::ParameterSet::Id q_norm = 0, k_norm = 0;              // with qk_norm; adjacent
   ExpertParameters experts = {};  // in the place of w2, w1 and w3, of a layer that has them
 };
 struct DecoderParameters {
@@ -469,24 +469,23 @@ class DecoderModel : public train::Model {
   compute::Tensor heads_of(const compute::Tensor& packed, int which) const;
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
   compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
-  // The rotation's table of a layer.
+  // Queries and keys on the way to attention: turned, before that normed with qk_norm, which leaves those of the
+  // projection as they are. And their gradients on the way back, which end in g.dqkv.
+  void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void turn_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
   const compute::Tensor& cos_of(std::int64_t layer) const {
     return plan_[config_.rotates_locally(layer) ? local_cos_ : cos_];
   }
   const compute::Tensor& sin_of(std::int64_t layer) const {
     return plan_[config_.rotates_locally(layer) ? local_sin_ : sin_];
   }
-  // Queries and keys, in place.
-  void rotate(compute::Backend& b, std::int64_t layer, const compute::Tensor& packed, bool inverse) const;
-  // Queries and keys on the way to attention: turned, before that normed with qk_norm, which leaves those of the
-  // projection as they are. And their gradients on the way back, which end in g.dqkv.
-  void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
-  void turn_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
   compute::Tensor turned_heads(const Forward& f, int which) const;  // as heads_of
   compute::Tensor gradient_of_heads(const Backward& g, int which) const;
   // The same of [N, own_q_width + own_kv_width]: side by side, or, not fused, one after the other.
   compute::Tensor rstd_of_heads(const Forward& f, int which) const;  // not fused
   compute::Tensor queries_or_keys(const compute::Tensor& both, int which) const;
+  // Queries and keys, in place.
+  void rotate(compute::Backend& b, std::int64_t layer, const compute::Tensor& packed, bool inverse) const;
   compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_q_width]
   GateUp gate_up(const Forward& f) const;
 

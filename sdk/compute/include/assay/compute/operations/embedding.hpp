@@ -50,6 +50,7 @@ struct HeadNormRotaryForward {
   Out rotated;  // T [B, T, H, D]; honours strides
   std::int64_t queries;
   float eps;
+  float weight_offset = 0;  // is added to w, as in RmsNormForward
   ASSAY_OPERATION("head_norm_rotary_forward", x, weight, cos, sin, rotated)
 };
 // dx = gradient by x; dweight (+)= gradient by weight. rstd is made again from x.
@@ -62,6 +63,7 @@ struct HeadNormRotaryBackward {
   std::int64_t queries;
   float eps;
   bool accumulate = false;
+  float weight_offset = 0;
   static constexpr auto in_place = std::to_array<InPlace>({{"dx", "drotated"}});
   ASSAY_OPERATION("head_norm_rotary_backward", drotated, x, weight, cos, sin, dx, dweight)
 };
