@@ -21,6 +21,7 @@ except ImportError:  # before Python 3.11
 SOURCES = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(SOURCES / "scripts"))
 import pytorch_collectives
+import pytorch_decoder
 import pytorch_moe
 import pytorch_peer
 
@@ -86,6 +87,15 @@ class Experiments(unittest.TestCase):
                 self.assertGreater(len(both), 3, name)
                 for key in both:
                     self.assertEqual(our_case[key], their_case[key], (name, key))
+
+
+class Decoders(unittest.TestCase):
+    def test_a_size_says_all_but_what_the_case_says(self):
+        model = pytorch_decoder.model_of(pytorch_decoder.parser().parse_args(["--size", "qwen3-1.7b", "--layers", "4"]))
+        self.assertEqual((model.d_model, model.layers, model.heads, model.kv_heads, model.head_dim), (2048, 4, 16, 8, 128))
+        self.assertEqual((model.vocab_size, model.qk_norm, model.tied_embeddings), (151936, True, True))
+        model = pytorch_decoder.model_of(pytorch_decoder.parser().parse_args(["--size", "small"]))
+        self.assertEqual((model.kv_heads, model.head_dim, model.vocab_size, model.qk_norm), (12, 64, 10000, False))
 
 
 class Experts(unittest.TestCase):

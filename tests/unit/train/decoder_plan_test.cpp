@@ -50,6 +50,13 @@ TEST(Decoder, ParameterCountsOfPublicModels) {
   }
 }
 
+TEST(Decoder, ParameterCountOfQwen3WithExperts) {
+  models::DecoderConfig c = config(2048, 6144, 48, 32);
+  c.kv_heads = 4, c.head_dim = 128, c.vocab_size = 151'936, c.qk_norm = true;
+  c.experts.count = 128, c.experts.per_token = 8, c.experts.d_ff = 768;
+  EXPECT_EQ(count(c), 30'532'122'624);
+}
+
 TEST(Decoder, TheArenaIsInTheOrderInWhichBackwardFinishes) {
   const models::DecoderConfig c = config(64, 128, 2, 2);
   ParameterSet set(c.precision);

@@ -84,6 +84,7 @@ TEST(Float64Check, OfFewTokensHoldsARightModel) {
       const TrainerHost host;
       models::DecoderTrainerConfig config = of_layers(seed % 2 == 0 ? 1 : 4);
       config.model.batch_size = 1, config.model.context_length = context, config.model.vocab_size = 5;
+      config.model.qk_norm = seed % 4 >= 2;
       config.model.precision = workload::precision_policy("bf16", "cpu");
       config.seed = seed;
       models::DecoderTrainer trainer(host.host(), config);
