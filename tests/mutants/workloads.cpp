@@ -203,6 +203,8 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"all_reduce", "sgd"};
   add("tensor_parallel", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
   cases.back().only = {"cross_entropy", "all_to_all", "adamw"};
+  add("tensor_parallel", "batches", micro_batches, 2);
+  cases.back().only = {"all_gather"};
 
   add("mixed_precision:accumulation", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");

@@ -51,6 +51,7 @@ std::vector<Small> small_experiments() {
           {"encoder-decoder-disk-cpu", tiny_encoder_decoder, {"data_dir="}},
           {"encoder-decoder-scaling-cpu", tiny_encoder_decoder, {"run.ranks=2"}},
           {"flash-vs-regular-cpu", {}, {"dtype=bf16", "head_dim=64", "seq=128"}},
+          {"fsdp-accumulation-cpu", tiny_decoder, {"sync_every_micro_batch=true", "reshard=true", "run.ranks=2"}},
           {"fsdp-cpu", tiny_decoder, {"reshard=true", "run.ranks=2"}},
           {"moe-cpu", {"batch_size=1", "context_length=16"}, {"routing=learned"}},
           {"moe-expert-parallel-cpu", {"batch_size=1", "context_length=16"}, {"routing=learned", "run.ranks=2"}},

@@ -16,6 +16,7 @@ class AskedCase {
  public:
   AskedCase() {
     for (const Param& p : models::model_params) values_[p.row.name] = p.row;
+    for (const Param& p : models::checkpointing_params) values_[p.row.name] = p.row;
     for (const Param& p : models::accumulation_params) values_[p.row.name] = p.row;
     for (const Param& p : optimizer_params) values_[p.row.name] = p.row;
     for (const auto& [name, number] : {std::pair{"d_model", 64},
@@ -99,6 +100,7 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
       {"vocab_size 5000, the experiment asks for 10000", [](Config& c) { c.model.vocab_size = 5000; }},
       {"context_length 256, the experiment asks for 512", [](Config& c) { c.model.context_length = 256; }},
       {"accumulation_steps 1, the experiment asks for 2", [](Config& c) { c.model.accumulation_steps = 1; }},
+      {"activation_checkpointing 1, the experiment asks for 0", [](Config& c) { c.model.checkpointing = true; }},
       {"lr 0.001, the experiment asks for 0.0001", [](Config& c) { c.optimizer.lr = 1e-3; }},
       {"beta2 0.99000001, the experiment asks for 0.999000013", [](Config& c) { c.optimizer.beta2 = 0.99F; }},
       {"weight_decay 0, the experiment asks for 0.00999999978", [](Config& c) { c.optimizer.weight_decay = 0; }},
@@ -109,6 +111,14 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
     change(found);
     EXPECT_EQ(test::wrong_result_of([&] { check.check(found); }), std::string("what was trained has ") + text);
   }
+}
+
+// Which has nothing to make again.
+TEST(AskedDecoder, AForwardAloneMayLeaveOutRecomputation) {
+  const AskedCase asked;
+  models::DecoderTrainerConfig found = as_asked();
+  found.model.backward = false, found.model.checkpointing = true;
+  EXPECT_EQ(test::wrong_result_of([&] { verification::AskedDecoder(asked.of_host()).check(found); }), "");
 }
 
 // As their publishers' configurations have them (config.json of each model).
