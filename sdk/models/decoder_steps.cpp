@@ -1,6 +1,4 @@
 // The decoder's forward and backward passes.
-#include <cmath>
-
 #include <assay/train/gradient_accumulation.hpp>
 
 #include "assay/models/decoder.hpp"
@@ -163,12 +161,13 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
                       bias_of(p, i, 1));
   }
   rotate(b, qkv, false);
-  attention_forward(b, f);
+  attention_forward(b, layer, f);
   quantize_for(b, plan_[f.attention], f.output_8);
   if (config_.fused) {
     end_branch(b,
                {.x = plan_[f.attention],
                 .weight = p.output,
+                .bias = output_bias_of(p),
                 .branch = f.branch1,
                 .residual = f.input,
                 .sum = f.middle,
@@ -179,7 +178,7 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
                f.output_8);
     gather_rows(b, plan_[f.normed2]);
   } else {
-    project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
+    project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1], output_bias_of(p));
     b.run(op::Add{.a = plan_[f.branch1], .b = plan_[f.input], .out = plan_[f.middle]});
     b.run(op::RmsNormForward{.x = plan_[f.middle],
                              .weight = set_.value(p.ln2),
@@ -246,7 +245,7 @@ void DecoderModel::end_branch(Backend& b, const BranchEnd& end, const EightBits&
     return b.run(op::RmsNormForward{
         .x = plan_[end.sum], .weight = end.norm_weight, .y = end.normed, .rstd = end.rstd, .eps = norm_eps()});
   }
-  project(b, end.x, end.weight, 1, by, plan_[end.branch]);
+  project(b, end.x, end.weight, 1, by, plan_[end.branch], end.bias);
   sum_to_rows(b, plan_[end.branch]);
   b.run(op::AddRmsNormForward{.x = own_rows(plan_[end.branch]),
                               .residual = plan_[end.residual],
@@ -256,22 +255,6 @@ void DecoderModel::end_branch(Backend& b, const BranchEnd& end, const EightBits&
                               .rstd = end.rstd,
                               .eps = norm_eps(),
                               .eight_bits = end.eight_bits});
-}
-
-void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
-  const Tensor& qkv = plan_[f.qkv];
-  const Tensor q = heads_of(qkv, 0);
-  const Tensor k = heads_of(qkv, 1);
-  const Tensor v = heads_of(qkv, 2);
-  const Tensor out = split_heads(plan_[f.attention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_width()));
-  if (config_.flash)
-    return b.run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = {scale, true}});
-  if (makes_scores_in_parts()) return naive_attention().forward(b, q, k, v, out, plan_[f.scores], scale);
-  const Tensor& scores = plan_[f.scores];
-  NaiveProducts::scores(b, q, k, scores);
-  b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = true});
-  NaiveProducts::of_queries(b, scores, v, out);
 }
 
 // With lanes the listener hears of what a join has brought to the main lane: then of all that is enqueued before it,
@@ -345,10 +328,11 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
     feed_forward_backward(b, p, f, g, listener);
 
   const Tensor& dx = plan_[dx_middle_];
+  if (config_.output_bias) b.run(op::BiasBackward{.dy = dx, .dbias = set_.gradient(p.output_bias)});
   weight_gradient(b, dx_middle_, f.attention, p.output, 1, g.output_8, f.output_8);
-  tell(listener, p.output + 1);
+  tell(listener, (config_.output_bias ? p.output_bias : p.output) + 1);
   project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
-  attention_backward(b, f, g);
+  attention_backward(b, layer, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   rotate(b, dqkv, true);
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
@@ -437,39 +421,6 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
   b.run(op::Matmul{.a = gu.up, .b = set_.compute(p.w3), .c = plan_[g.dnormed2], .accumulate = true});
   norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, {});
   tell(listener, p.ln2 + 1);
-}
-
-void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {
-  const Tensor& qkv = plan_[f.qkv];
-  const Tensor& dqkv = plan_[g.dqkv];
-  const Tensor q = heads_of(qkv, 0);
-  const Tensor k = heads_of(qkv, 1);
-  const Tensor v = heads_of(qkv, 2);
-  const Tensor dq = heads_of(dqkv, 0);
-  const Tensor dk = heads_of(dqkv, 1);
-  const Tensor dv = heads_of(dqkv, 2);
-  const Tensor dout = split_heads(plan_[g.dattention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_width()));
-  if (config_.flash)
-    return b.run(op::AttentionBackward{.q = q,
-                                       .k = k,
-                                       .v = v,
-                                       .out = split_heads(plan_[f.attention]),
-                                       .lse = plan_[f.lse],
-                                       .dout = dout,
-                                       .dq = dq,
-                                       .dk = dk,
-                                       .dv = dv,
-                                       .shape = {scale, true}});
-  if (makes_scores_in_parts())
-    return naive_attention().backward(b, q, k, v, dout, dq, dk, dv, plan_[g.scores], plan_[g.dscores], scale);
-  const Tensor& probabilities = plan_[f.scores];
-  const Tensor& dscores = plan_[g.dscores];
-  NaiveProducts::scores(b, dout, v, dscores);
-  NaiveProducts::of_keys(b, probabilities, dout, dv, false);
-  b.run(op::SoftmaxBackward{.y = probabilities, .dy = dscores, .dx = dscores, .scale = scale});
-  NaiveProducts::of_queries(b, dscores, k, dq);
-  NaiveProducts::of_keys(b, dscores, q, dk, false);
 }
 
 }  // namespace assay::models

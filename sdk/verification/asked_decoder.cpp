@@ -7,10 +7,10 @@ namespace assay::verification {
 
 AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optimizer")), seed_(c.seed()) {
   for (const char* of : {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size",
-                         "context_length", "loss_chunks"})
+                         "context_length", "loss_chunks", "sliding_window", "full_attention_every"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
-  for (const char* of : {"qkv_bias", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
-  for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
+  for (const char* of : {"qkv_bias", "tied_embeddings", "output_bias", "attention_sinks"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
+  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "lr"}) asked_.emplace_back(of, c.get<double>(of));
   // No experiment says these: torch.optim.AdamW's, whose decay SGD has, too, without momentum.
   for (const auto& constant : Settings{{"beta1", double{0.9F}},
                                        {"beta2", double{0.999F}},
@@ -35,10 +35,15 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"batch_size", of(m.batch_size)},
           {"context_length", of(m.context_length)},
           {"loss_chunks", of(m.loss_chunks)},
+          {"sliding_window", of(m.sliding_window)},
+          {"full_attention_every", of(m.full_attention_every)},
           {"qkv_bias", of(m.qkv_bias)},
           {"tied_embeddings", of(m.tied_embeddings)},
+          {"output_bias", of(m.output_bias)},
+          {"attention_sinks", of(m.attention_sinks)},
           {"rope_theta", m.rope_theta},
           {"norm_eps", m.norm_eps},
+          {"attention_soft_cap", m.attention_soft_cap},
           {"lr", o.lr},
           {"beta1", of(o.beta1)},
           {"beta2", of(o.beta2)},

@@ -29,8 +29,10 @@ struct Variant {
   std::int64_t score_rows = 0, loss_chunks = 1, micro_batches = 1;
   bool keep_outputs = false;  // and the residual in the products that end a branch
 
-  const char* reference() const { return grouped ? "decoder_grouped" : "decoder"; }
-  double lr() const { return grouped ? 1e-4 : 1e-2; }  // of the reference's three steps
+  bool windows = false;  // in some layers, with sinks, capped scores and biases (tests/data/decoder_windows)
+
+  const char* reference() const { return windows ? "decoder_windows" : grouped ? "decoder_grouped" : "decoder"; }
+  double lr() const { return grouped || windows ? 1e-4 : 1e-2; }  // of the reference's three steps
 };
 constexpr Variant variants[] = {{"fused_flash", true, true, false},
                                 {"fused_naive", true, false, false},
@@ -51,6 +53,16 @@ constexpr Variant grouped_variants[] = {{"fused_flash", true, true, false, false
                                         {"micro_batches", true, true, false, false, true, 0, 1, 2},
                                         {"unfused_micro_batches", false, true, false, false, true, 0, 1, 2},
                                         {"chunks_in_micro_batches", true, true, true, true, true, 0, 2, 2}};
+constexpr Variant windows_variants[] = {
+    {.name = "fused_flash", .fused = true, .flash = true, .checkpointing = false, .windows = true},
+    {.name = "unfused_naive", .fused = false, .flash = false, .checkpointing = false, .windows = true},
+    {.name = "naive_in_parts", .fused = true, .flash = false, .checkpointing = true, .score_rows = 8, .windows = true},
+    {.name = "micro_batches",
+     .fused = false,
+     .flash = true,
+     .checkpointing = true,
+     .micro_batches = 2,
+     .windows = true}};
 // The same of a head with weights of its own.
 constexpr Variant parts_variants[] = {{"loss_in_chunks", true, true, false, false, false, 0, 5},
                                       {"micro_batches", true, true, false, true, false, 0, 1, 2},
@@ -70,6 +82,12 @@ DecoderConfig config_of(const Variant& v, const PrecisionPolicy& precision) {
   c.loss_chunks = v.loss_chunks;
   c.keep_logits = v.micro_batches == 1;
   c.score_rows = v.score_rows;
+  if (v.windows) {
+    c.d_model = 32, c.d_ff = 40, c.layers = 3, c.heads = 4, c.kv_heads = 2, c.vocab_size = 61;
+    c.qkv_bias = c.output_bias = true;
+    c.sliding_window = 6, c.full_attention_every = 3;
+    c.attention_sinks = true, c.attention_soft_cap = 1.5;
+  }
   if (!v.grouped) return c;
   c.heads = 6, c.kv_heads = 2;
   c.qkv_bias = c.tied_embeddings = true;
@@ -193,7 +211,7 @@ TEST_P(DecoderParity, WeightsAfterThreeAdamWStepsInFp32) {
 
 // Of the backend and the variant.
 bool is_served(std::string_view precision, const Variant& v) {
-  if (precision.starts_with("fp8")) return v.fused;
+  if (precision.starts_with("fp8")) return v.fused && !v.windows;
   return is_cuda() || (precision != "tf32" && precision != "fp16");
 }
 
@@ -260,7 +278,7 @@ TEST_P(DecoderParity, AGraphDoesAsItsOperations) {
 TEST_P(DecoderParity, AStepAllocatesNothingOfItsOwn) {
   if (is_cuda()) GTEST_SKIP() << "counted on the CPU, whose kernels run in this process";
   // By the definition a group's heads have products each, and parts of the rows of queries, too.
-  const std::uint64_t of_attention = GetParam().grouped ? 3 * 8 * 6 : 2 * 6;
+  const std::uint64_t of_attention = GetParam().grouped || GetParam().windows ? 3 * 8 * 6 : 2 * 6;
   const auto of_head = static_cast<std::uint64_t>(3 * GetParam().loss_chunks);
   const std::uint64_t most_products =
       static_cast<std::uint64_t>(GetParam().micro_batches) * (2 * (3 * 7 + 7 + of_attention) + of_head);
@@ -298,6 +316,8 @@ TEST(PublishedWeights, GiveTheLossAndTheGradientsOfTheModelTheyWereWrittenFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Grouped, DecoderParity, testing::ValuesIn(grouped_variants),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Windows, DecoderParity, testing::ValuesIn(windows_variants),
                          [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(InParts, DecoderParity, testing::ValuesIn(parts_variants),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -85,6 +85,11 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "grouped", grouped + "qkv_bias = true\ntied_embeddings = true\nrope_theta = 1e6\nnorm_eps = 1e-6\n");
   cases.back().only = {"attention_forward", "attention_backward", "bias_backward", "embedding_backward"};
 
+  add("decoder", "window",
+      step + "sliding_window = 5\nfull_attention_every = 2\nattention_sinks = true\nattention_soft_cap = 1.5\n");
+  cases.back().only = {"attention_forward.window", "attention_forward.sinks", "attention_forward.cap",
+                       "attention_backward.window", "attention_backward.dsinks"};
+
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();
   cases.back().only = {"cross_entropy", "sum"};
