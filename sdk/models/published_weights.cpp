@@ -35,6 +35,7 @@ std::string published(const std::array<Names, N>& names, std::string_view ours) 
 std::string published_name(const std::string& ours) {
   if (!ours.starts_with("layers.")) return published(of_model, ours);
   const std::size_t after_layer = ours.find('.', ours.find('.') + 1), kind = ours.rfind('.');
+  if (ours.ends_with(".sinks")) return "model." + ours.substr(0, after_layer + 1) + "self_attn.sinks";
   return "model." + ours.substr(0, after_layer + 1) +
          published(of_layer, std::string_view(ours).substr(after_layer + 1, kind - after_layer - 1)) +
          ours.substr(kind);
