@@ -42,6 +42,7 @@ std::string published(const std::array<Names, N>& names, std::string_view ours) 
 std::string published_name(const std::string& ours, bool post_norms) {
   if (!ours.starts_with("layers.")) return published(of_model, ours);
   const std::size_t after_layer = ours.find('.', ours.find('.') + 1), kind = ours.rfind('.');
+  if (ours.ends_with(".sinks")) return "model." + ours.substr(0, after_layer + 1) + "self_attn.sinks";
   const std::string_view name = std::string_view(ours).substr(after_layer + 1, kind - after_layer - 1);
   const bool is_of_post_norms = post_norms && std::any_of(of_post_norms.begin(), of_post_norms.end(),
                                                           [&](const Names& n) { return n.ours == name; });

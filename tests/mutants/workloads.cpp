@@ -104,6 +104,11 @@ std::vector<TriedCase> make_cases() {
           "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\nqk_norm = true\n");
   cases.back().only = {"rms_norm_forward", "rms_norm_backward", "swiglu", "scale"};
 
+  add("decoder", "window",
+      step + "sliding_window = 5\nfull_attention_every = 2\nattention_sinks = true\nattention_soft_cap = 1.5\n");
+  cases.back().only = {"attention_forward.window", "attention_forward.sinks", "attention_forward.cap",
+                       "attention_backward.window", "attention_backward.dsinks"};
+
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();
   cases.back().only = {"cross_entropy", "sum"};

@@ -206,9 +206,22 @@ inline constexpr auto presets_dimensions = join(
           Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
           Param::boolean("qk_norm", false)
               .help("each head of queries and of keys is normed (RMSNorm) before its rotation"),
+          Param::boolean("output_bias", false).help("the product behind attention adds a bias"),
           Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
           Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
           Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
+          Param::integer("sliding_window", 0)
+              .at_least(0)
+              .at_most(1 << 20)
+              .unit("tokens")
+              .help("a token sees itself and the sliding_window - 1 before it; 0: all before it"),
+          Param::integer("full_attention_every", 0)
+              .at_least(0)
+              .at_most(4096)
+              .unit("layers")
+              .help("the last of every so many layers sees all tokens before it whatever sliding_window; 0: none does"),
+          Param::boolean("attention_sinks", false).help("each head has one more score, learned and without a value"),
+          Param::real("attention_soft_cap", 0).at_least(0).help("scores s become cap tanh(s / cap); 0: they stay"),
           Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
     rope_scaling_params, block_params);
 inline constexpr auto dimension_params = join(
