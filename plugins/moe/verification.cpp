@@ -148,7 +148,7 @@ std::string Workload::check_start(double loss) const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
-  if (is_shared()) return verify_ranks(launch);
+  if (is_over_ranks()) return verify_ranks(launch);
   const assay::verification::Unmeasured unmeasured(trainer_.backend());
   assay::begin_part(host_, "data");
   asked_.check(trainer_.config());

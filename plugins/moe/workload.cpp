@@ -39,14 +39,14 @@ void Workload::setup(const Launch& launch) {
   launch.report(assay::train::parameters_metric, all);
   launch.report(active_parameters_metric, assay::models::active_parameters(model(), all));
   report_live_activations(launch, trainer_.model().plan());
-  if (is_shared()) share_experts(launch);
+  if (is_over_ranks()) share_experts(launch);
   trainer_.setup(launch);
-  if (is_shared()) return open_ranks(launch);
+  if (is_over_ranks()) return open_ranks(launch);
   if (model().fused) graph_ = trainer_.capture([&] { training_step(trainer_, launch); }, Marks::captured);
 }
 
 void Workload::run(const Launch& launch) {
-  if (is_shared()) {
+  if (is_over_ranks()) {
     steps_.run(launch, host_, [&] { enqueue_step(launch); });
     if (steps_.are_silent()) return;
     if (launch.stage() == ASSAY_STAGE_MEASURE) {
@@ -67,7 +67,7 @@ assay::Account Workload::account(const Launch&) { return trainer_.account(); }
 void Workload::restart(const Launch&) { trainer_.start(); }
 
 void Workload::finish(const Launch& launch) {
-  if (is_shared())
+  if (is_over_ranks())
     report_ranks(launch);
   else
     launch.report(loss_metric, trainer_.last_loss());
@@ -76,7 +76,7 @@ void Workload::finish(const Launch& launch) {
     const auto figures = assay::verification::routing_figures(trainer_.backend(), trainer_.model());
     launch.report(balance_loss_metric, figures.balance);
     launch.report(z_loss_metric, figures.z);
-    if (!is_shared()) {
+    if (!is_over_ranks()) {
       launch.report(tokens_min_metric, figures.least);
       launch.report(tokens_mean_metric, figures.mean);
       launch.report(tokens_max_metric, figures.most);

@@ -77,9 +77,9 @@ class Workload {
   void silence(bool silent);
 
  private:
-  // shared_experts.cpp: several ranks
+  // ranks.cpp: several ranks
   class WholeModel;
-  bool is_shared() const { return model().experts.is_shared(); }
+  bool is_over_ranks() const { return model().experts.is_over_ranks(); }
   void share_experts(const Launch& launch);
   void open_ranks(const Launch& launch);
   template <class AnyLaunch>

@@ -125,7 +125,7 @@ void DecoderModel::initialize_experts(Backend& b) const {
 
 std::int64_t DecoderModel::expert_rows() const {
   const ExpertsConfig& e = config_.experts;
-  if (!e.is_shared()) return config_.rows() * e.per_token;
+  if (!e.is_over_ranks()) return config_.rows() * e.per_token;
   return expert_capacity(config_.rows(), e.per_token, e.ranks, e.capacity_factor);
 }
 

@@ -44,7 +44,7 @@ DecoderParameters DecoderTrainer::add_parameters() {
   if (config_.model.is_split() && !config_.weights_file.empty())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model that is split over ranks starts from random weights; '" +
                                             config_.weights_file + "' cannot be read");
-  if (config_.model.experts.is_shared() && !config_.weights_file.empty())
+  if (config_.model.experts.is_over_ranks() && !config_.weights_file.empty())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose experts are shared over ranks starts from random weights; '" +
                                             config_.weights_file + "' cannot be read");
   if (!blocks_) {
@@ -71,7 +71,8 @@ void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
   else
     Trainer::draw_parameters(seed);
   const ExpertsConfig& experts = config_.model.experts;
-  if (experts.is_shared()) draw_experts(backend(), parameters(), expert_parameters(), experts, experts.rank, 1, seed);
+  if (experts.is_over_ranks())
+    draw_experts(backend(), parameters(), expert_parameters(), experts, experts.rank, 1, seed);
   if (experts.drawn_parts == 1) return;
   ExpertsConfig of_a_part = experts;
   of_a_part.ranks = experts.drawn_parts;

@@ -101,7 +101,7 @@ void validate_experts(const DecoderConfig& c) {
   if (e.count % e.ranks != 0)
     fail("experts " + std::to_string(e.count) + " is not a multiple of the " + std::to_string(e.ranks) +
          " ranks that share them");
-  if (e.is_shared() && c.checkpointing)
+  if (e.is_over_ranks() && c.checkpointing)
     refuse("rows that came from other ranks are not made again; expected activation_checkpointing = false");
   if (c.is_split()) refuse("they are all on one rank; expected no split of the products over ranks");
   if (c.side_lane) refuse("gradients are made on one lane; expected side_lane = false");
@@ -136,7 +136,7 @@ ExpertParameters add_expert_parameters(train::ParameterSet& set, const DecoderCo
 std::vector<train::ElementRange> own_expert_ranges(const DecoderConfig& c, const train::ParameterSet& set,
                                                    const std::vector<ExpertParameters>& by_layer) {
   std::vector<train::ElementRange> ranges;
-  if (!c.experts.is_shared()) return ranges;
+  if (!c.experts.is_over_ranks()) return ranges;
   for (const ExpertParameters& p : by_layer)
     ranges.push_back({set.elements_before(p.w2), set.elements_before((c.experts.biases ? p.w13_bias : p.w13) + 1)});
   // Layers lie in the order of backward.

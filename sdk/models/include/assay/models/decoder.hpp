@@ -348,7 +348,7 @@ class DecoderModel : public train::Model {
   void bring_gradient_back(compute::Backend& b, std::int64_t layer, const ExpertTravel::Tickets& tickets,
                            const ExpertBackward& e, const compute::Tensor& residual, const compute::Tensor& dx) const;
   // What the experts' operations read: of this rank's tokens, or of the rows that have come.
-  bool shares_experts() const { return config_.experts.is_shared(); }
+  bool shares_experts() const { return config_.experts.is_over_ranks(); }
   const ExpertTravel& travel_of(std::int64_t layer) const {
     return travels_[static_cast<std::size_t>(layer - config_.experts.first_dense_layers)];
   }

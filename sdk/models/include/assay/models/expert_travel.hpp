@@ -51,7 +51,6 @@ class ExpertTravel {
   compute::Tensor offsets(const train::BufferPlan& plan) const { return plan[offsets_]; }
   compute::Tensor sources(const train::BufferPlan& plan) const { return plan[sources_]; }
   compute::Tensor weights(const train::BufferPlan& plan) const { return plan[weights_]; }
-  compute::Tensor own_counts(const train::BufferPlan& plan) const { return plan[counts_]; }  // i32 [E / R]
 
   // One step's backend, plan and ranks.
   struct Step {

@@ -46,7 +46,7 @@ struct ExpertsConfig {
   double zipf_exponent = 1;  // expert e, counted from 0, has a weight of (e + 1)^-exponent
 
   bool any() const { return count > 0; }
-  bool is_shared() const { return ranks > 1; }
+  bool is_over_ranks() const { return ranks > 1; }
   std::int64_t own_count() const { return count / ranks; }
 };
 

@@ -73,7 +73,7 @@ void Workload::open_ranks(const Launch& launch) {
 }
 
 void Workload::silence(bool silent) {
-  if (!is_shared()) return;
+  if (!is_over_ranks()) return;
   steps_.silence(silent);
   ranks_->use(silent ? nullptr : &*expert_communicator_);
   sums_->use(steps_.communicator());
