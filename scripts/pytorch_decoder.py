@@ -6,7 +6,9 @@ presets: grouped queries, norms of queries and keys, tied embeddings. configs/py
 Set-up compiles, and takes five steps. `loss` is that of the last weights; `peak_mib` what the steps held, without what compiling
 took: of PyTorch's tensors on a GPU, of the process on the CPU. Threads are those of OMP_NUM_THREADS.
 
-Needs: pip install torch (2.x; a C++ compiler for the compiled modes on the CPU).
+`optimizer = muon` is torch.optim.Muon over the blocks' matrices, and AdamW over embedding, head and norms.
+
+Needs: pip install torch (2.x, muon 2.9; a C++ compiler for the compiled modes on the CPU).
 """
 import argparse
 
@@ -113,6 +115,14 @@ def build_model(torch, m, context, attention):
     return Decoder()
 
 
+def make_optimizers(torch, model, name):
+    if name == "adamw":
+        return [torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)]
+    matrices = [p for p in model.blocks.parameters() if p.ndim == 2]
+    rest = [p for p in model.parameters() if not any(p is m for m in matrices)]
+    return [torch.optim.Muon(matrices, lr=1e-3), torch.optim.AdamW(rest, lr=1e-4, fused=True)]
+
+
 class Trainer:
     def __init__(self, torch, case):
         self.torch, self.case = torch, case
@@ -129,7 +139,7 @@ class Trainer:
         mode = MODES[case.mode]
         self.run = torch.compile(self.model, mode=None if mode == "default" else mode) if mode else self.model
         train = case.step == "train_step"
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True) if train else None
+        self.optimizers = make_optimizers(torch, self.model, case.optimizer) if train else []
         half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.precision)
         self.cast = torch.autocast(case.device, dtype=half or torch.bfloat16, enabled=half is not None)
         self.scaler = torch.amp.GradScaler(case.device, enabled=case.precision == "fp16")
@@ -146,8 +156,9 @@ class Trainer:
         with self.cast:
             loss = self.loss()
         self.scaler.scale(loss).backward()
-        if self.optimizer:
-            self.scaler.step(self.optimizer)
+        for optimizer in self.optimizers:
+            self.scaler.step(optimizer)
+        if self.optimizers:
             self.scaler.update()
 
 
@@ -162,6 +173,7 @@ def parser():
     p.add_argument("--step", default="train_step", choices=["forward", "forward_backward", "train_step"])
     p.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16", "fp16", "bf16_pure"])
     p.add_argument("--attention", default="flash", choices=["flash", "naive"])
+    p.add_argument("--optimizer", default="adamw", choices=["adamw", "muon"])
     p.add_argument("--mode", default="eager", choices=MODES)
     p.add_argument("--seed", type=int, default=0)
     return p

@@ -25,6 +25,9 @@ assay::Work Workload::work() const {
   std::uint64_t bytes = micro_batches * n * weight;
   if (settings_.pass != Pass::forward) bytes += n * (micro_batches * weight + (2 * micro_batches - 1) * gradient);
   if (settings_.pass == Pass::train_step) bytes += n * (gradient + 2 * master + 4 * state);
+  // Of Muon's matrices there is one moment. What its products read and write can stay in cache, too.
+  if (const assay::train::Muon* const muon = trainer_.optimizer().muon(); muon && settings_.pass == Pass::train_step)
+    bytes -= static_cast<std::uint64_t>(muon->elements()) * 2 * state;
   assay::Work work = assay::models::decoder_training_work(model());
   work.bytes = bytes;
   if (settings_.pass == Pass::forward) work.flops /= 3;

@@ -147,6 +147,12 @@ Muon::Muon(const MuonConfig& config, const ParameterSet& parameters, const std::
 
 DType Muon::dtype() const { return parameters_->policy().activation == DType::f32 ? DType::f32 : DType::bf16; }
 
+std::int64_t Muon::elements() const {
+  std::int64_t all = 0;
+  for (const Batch& batch : batches_) all += batch.count * batch.rows * batch.columns;
+  return all;
+}
+
 std::size_t Muon::scratch_bytes() const {
   std::size_t bytes = 0;
   for (const Batch& batch : batches_) bytes = std::max(bytes, Places(batch, dtype(), nullptr).bytes);

@@ -19,8 +19,9 @@ namespace {
 using train::ElementRange;
 using train::Muon;
 
-// Multiplications and additions of an update's matrices, each of which is made orthogonal twice.
-constexpr double most_operations = 4e10;
+// Multiplications and additions of the matrices that are looked at in one update, each of which is made orthogonal
+// twice; one matrix, where it has more.
+constexpr double most_operations = 2e9;
 
 // By how many times what rounding has made of the iteration here the device may differ. Both are sums of roundings that
 // fall differently; those of fp32 add up inside of products as well.

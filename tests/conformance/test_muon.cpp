@@ -6,6 +6,7 @@
 #include <assay/train/optimizer.hpp>
 #include <assay/train/safetensors.hpp>
 #include <assay/verification/muon_check.hpp>
+#include <assay/workload/host_copies.hpp>
 
 #include "harness.hpp"
 
@@ -249,6 +250,40 @@ TEST(Muon, StepsAsFloat64Does) {
         if (set.policy().compute_copy()) {
           EXPECT_EQ(trained.read(set.compute(id)), rounded(DType::bf16, trained.read(set.value(id))));
         }
+      }
+    }
+}
+
+Values stored(const train::SafetensorsReader& file, const std::string& name) {
+  const std::vector<std::byte> bytes = file.read(name);
+  const std::vector<float> values = workload::widened(bytes.data(), DType::f32, bytes.size() / sizeof(float));
+  return {values.begin(), values.end()};
+}
+
+// torch.optim.Muon itself, with float64 in the place of its bf16 and as it is.
+TEST(Muon, TrainsAsTorchDoes) {
+  const train::SafetensorsReader file(ASSAY_TEST_DATA "/muon/steps.safetensors");
+  const std::vector<train::Parameter> parameters{
+      {.name = "wide", .dims = {12, 20}}, {.name = "tall", .dims = {20, 12}}, {.name = "square", .dims = {16, 16}}};
+  for (std::size_t adjust = 0; adjust < train::muon_adjusts.size(); ++adjust)
+    for (const auto& [precision, exact] : {std::pair{"fp32", true}, {"bf16", false}}) {
+      train::OptimizerConfig config{.name = "muon"};
+      config.muon = {
+          .lr = 0.125, .weight_decay = 0.25F, .momentum = 0.75F, .adjust = static_cast<train::MuonAdjust>(adjust)};
+      Trained trained(precision, config, parameters);
+      const ParameterSet& set = trained.set();
+      for (ParameterSet::Id id = 0; id < parameters.size(); ++id)
+        trained.put(set.value(id), stored(file, "weight." + parameters[id].name));
+      for (int step = 0; step < 3; ++step) {
+        for (ParameterSet::Id id = 0; id < parameters.size(); ++id)
+          trained.put(set.gradient(id), stored(file, "gradient." + std::to_string(step) + "." + parameters[id].name));
+        trained.step();
+      }
+      for (ParameterSet::Id id = 0; id < parameters.size(); ++id) {
+        const std::string kind = exact ? "float64." : "bf16.";
+        check("muon beside torch", set.policy().activation, trained.read(set.value(id)),
+              stored(file, kind + train::muon_adjusts[adjust] + "." + parameters[id].name),
+              tolerance_of(set.policy().activation, 2e-5, 0.1));
       }
     }
 }

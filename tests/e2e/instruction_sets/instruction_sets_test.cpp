@@ -55,6 +55,7 @@ std::vector<Small> small_experiments() {
           {"fsdp-cpu", tiny_decoder, {"reshard=true", "run.ranks=2"}},
           {"moe-cpu", {"batch_size=1", "context_length=16"}, {"routing=learned"}},
           {"moe-expert-parallel-cpu", {"batch_size=1", "context_length=16"}, {"routing=learned", "run.ranks=2"}},
+          {"muon-cpu", tiny_decoder, {"optimizer=muon", "muon_adjust=match_rms_adamw"}},
           {"mixed-precision-loss-curve-cpu", tiny_study, {"loss_steps=1"}},
           {"mixed-precision-speed-accuracy-cpu", tiny_study, {"precision=fp8"}},
           {"sharded-optimizer-cpu", tiny_decoder, {"variant=zero1", "run.ranks=2"}},

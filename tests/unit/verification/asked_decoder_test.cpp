@@ -49,6 +49,7 @@ class AskedCase {
   AskedCase(const AskedCase&) = delete;
   AskedCase& operator=(const AskedCase&) = delete;
 
+  void set(const char* key, const char* choice) { values_.at(key).default_string = choice; }
   Case of_host() const { return Case(&abi_, &case_); }
 
  private:
@@ -107,6 +108,12 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
       {"lr 0.001, the experiment asks for 0.0001", [](Config& c) { c.optimizer.lr = 1e-3; }},
       {"beta2 0.99000001, the experiment asks for 0.999000013", [](Config& c) { c.optimizer.beta2 = 0.99F; }},
       {"weight_decay 0, the experiment asks for 0.00999999978", [](Config& c) { c.optimizer.weight_decay = 0; }},
+      {"muon_lr 0.02, the experiment asks for 0.001", [](Config& c) { c.optimizer.muon.lr = 0.02; }},
+      {"muon_momentum 0.899999976, the experiment asks for 0.949999988",
+       [](Config& c) { c.optimizer.muon.momentum = 0.9F; }},
+      {"muon_steps 4, the experiment asks for 5", [](Config& c) { c.optimizer.muon.steps = 4; }},
+      {"muon_adjust 1, the experiment asks for 0",
+       [](Config& c) { c.optimizer.muon.adjust = MuonAdjust::match_rms_adamw; }},
       {"optimizer sgd, the experiment asks for adamw", [](Config& c) { c.optimizer.name = "sgd"; }},
       {"seed 1, the experiment asks for 42", [](Config& c) { c.seed = 1; }}};
   for (const auto& [text, change] : changes) {
@@ -122,6 +129,22 @@ TEST(AskedDecoder, AForwardAloneMayLeaveOutRecomputation) {
   models::DecoderTrainerConfig found = as_asked();
   found.model.backward = false, found.model.checkpointing = true;
   EXPECT_EQ(test::wrong_result_of([&] { verification::AskedDecoder(asked.of_host()).check(found); }), "");
+}
+
+TEST(OptimizerConfig, OfMuonIsOfWorkloadsWithWholeMatrices) {
+  AskedCase asked;
+  asked.set("optimizer", "muon");
+  asked.set("muon_adjust", "match_rms_adamw");
+  const OptimizerConfig config = optimizer_config(asked.of_host(), Matrices::are_whole);
+  EXPECT_EQ(config.name, "muon");
+  EXPECT_EQ(config.muon.adjust, MuonAdjust::match_rms_adamw);
+  try {
+    optimizer_config(asked.of_host());
+    FAIL() << "expected a refusal";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+    EXPECT_NE(std::string(e.what()).find("expected optimizer = \"adamw\""), std::string::npos) << e.what();
+  }
 }
 
 // As their publishers' configurations have them (config.json of each model).

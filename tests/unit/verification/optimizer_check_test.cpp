@@ -52,6 +52,40 @@ TEST(OptimizerCheck, MovesTheWeightsOfEveryParameter) {
     }
 }
 
+TEST(OptimizerCheck, MovesMuonsMatricesAndTheRest) {
+  const TrainerHost host;
+  for (const char* precision : {"fp32", "bf16", "bf16_pure"}) {
+    models::DecoderTrainerConfig config = test::small_trainer();
+    config.model.precision = workload::precision_policy(precision, "cpu");
+    config.optimizer.name = "muon";
+    const std::string text = updates_of(host, config);
+    EXPECT_NE(text.find("weights of 7 of the 7 that are no matrices moved"), std::string::npos) << text;
+    EXPECT_NE(text.find("of 3 of 3 batches, made orthogonal"), std::string::npos) << text;
+    EXPECT_NE(text.find("those of 3 batches moved"), std::string::npos) << precision << ": " << text;
+  }
+}
+
+// A batch's first product has the coefficient of another iteration, by two percent.
+class BreaksCoefficient final : public test::BrokenBackend {
+ public:
+  using BrokenBackend::BrokenBackend;
+  void run_any(const compute::AnyOperation& any) override {
+    const auto* const product = compute::operation_cast<op::Matmul>(any);
+    if (!product || product->residual_scale != NewtonSchulz::a) return real().run_any(any);
+    op::Matmul changed = *product;
+    changed.residual_scale *= 1.02F;
+    real().run(changed);
+  }
+};
+
+TEST(OptimizerCheck, FindsAnotherIterationThanMuons) {
+  const TrainerHost host(test::broken<BreaksCoefficient>());
+  models::DecoderTrainerConfig config = test::small_trainer();
+  config.optimizer.name = "muon";
+  const std::string reason = test::wrong_result_of([&] { updates_of(host, config); });
+  EXPECT_NE(reason.find("from the one that float64 makes orthogonal"), std::string::npos) << reason;
+}
+
 TEST(OptimizerCheck, FindsAStepThatLeavesTheGradientsOfAnEarlierOne) {
   const TrainerHost host;
   models::DecoderTrainer trainer(host.host(), barely_moving());

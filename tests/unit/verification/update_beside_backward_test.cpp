@@ -137,6 +137,16 @@ TEST(UpdateBesideBackward, IsRefusedWithALossScale) {
   expect_refusal(ASSAY_UNSUPPORTED, "a loss scale", [&] { models::DecoderTrainer(host.host(), config); });
 }
 
+TEST(UpdateBesideBackward, IsRefusedToMuon) {
+  TrainerHost host;
+  models::DecoderTrainerConfig config = test::small_trainer();
+  config.optimizer.name = "muon";
+  models::DecoderTrainer(host.host(), config);
+  config.update_beside_backward = true;
+  expect_refusal(ASSAY_UNSUPPORTED, "update = \"after_backward\"",
+                 [&] { models::DecoderTrainer(host.host(), config); });
+}
+
 TEST(UpdateBesideBackward, IsRefusedToAModelThatUsesTheSideLane) {
   TrainerHost host;
   models::DecoderTrainerConfig config = test::small_trainer();

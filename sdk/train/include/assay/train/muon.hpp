@@ -77,6 +77,7 @@ class Muon {
        std::int64_t most_of_batch = batch_elements);
 
   const std::vector<Batch>& batches() const { return batches_; }
+  std::int64_t elements() const;  // of all matrices
   // What is no matrix, of the same ranges: neighbours together.
   const std::vector<ElementRange>& rest() const { return rest_; }
 
