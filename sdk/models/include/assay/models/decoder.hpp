@@ -433,7 +433,7 @@ class DecoderModel : public train::Model {
   // As heads_of, of [N, own_q_width + own_kv_width]: side by side, or, not fused, one after the other.
   compute::Tensor queries_or_keys(const compute::Tensor& both, int which) const;
   compute::Tensor rstd_of_heads(const Forward& f, int which) const;  // not fused
-  compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_q_width]
+  compute::Tensor split_heads(const compute::Tensor& x) const;       // [B, T, H, D] of [N, own_q_width]
   GateUp gate_up(const Forward& f) const;
 
   DecoderConfig config_;
