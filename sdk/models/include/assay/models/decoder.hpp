@@ -496,8 +496,8 @@ class DecoderModel : public train::Model {
   compute::Tensor heads_of(const compute::Tensor& packed, int which) const;
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
   compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
-  // Queries and keys on the way to attention: turned, before that normed with qk_norm, which leaves those of the
-  // projection as they are. And their gradients on the way back, which end in g.dqkv.
+  // decoder_head_norms.cpp: queries and keys on the way to attention: turned, before that normed with qk_norm, which
+  // leaves those of the projection as they are. And their gradients on the way back, which end in g.dqkv.
   void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
   void turn_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
   const compute::Tensor& cos_of(std::int64_t layer) const {
@@ -508,15 +508,17 @@ class DecoderModel : public train::Model {
   }
   compute::Tensor turned_heads(const Forward& f, int which) const;  // as heads_of
   compute::Tensor gradient_of_heads(const Backward& g, int which) const;
-  // The same of [N, own_q_width + own_kv_width]: side by side, or, not fused, one after the other.
-  compute::Tensor rstd_of_heads(const Forward& f, int which) const;  // not fused
+  // [B, T, H + K, D] of columns that begin with all heads of queries and keys.
+  compute::Tensor queries_and_keys(const compute::Tensor& side_by_side) const;
+  // As heads_of, of [N, own_q_width + own_kv_width]: side by side, or, not fused, one after the other.
   compute::Tensor queries_or_keys(const compute::Tensor& both, int which) const;
   // Queries and keys, in place.
   void rotate(compute::Backend& b, std::int64_t layer, const compute::Tensor& packed, bool inverse) const;
   compute::Tensor output_bias_of(const DecoderLayerParameters& p) const {  // the same
     return config_.output_bias ? set_.compute(p.output_bias) : compute::Tensor();
   }
-  compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_q_width]
+  compute::Tensor rstd_of_heads(const Forward& f, int which) const;  // not fused
+  compute::Tensor split_heads(const compute::Tensor& x) const;       // [B, T, H, D] of [N, own_q_width]
   GateUp gate_up(const Forward& f) const;
 
   DecoderConfig config_;
