@@ -9,8 +9,10 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
   for (const char* of : {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size",
                          "context_length", "loss_chunks", "sliding_window", "full_attention_every"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
-  for (const char* of : {"qkv_bias", "tied_embeddings", "output_bias", "attention_sinks"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
-  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "lr"}) asked_.emplace_back(of, c.get<double>(of));
+  for (const char* of : {"qkv_bias", "tied_embeddings", "output_bias", "attention_sinks"})
+    asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
+  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "lr"})
+    asked_.emplace_back(of, c.get<double>(of));
   // No experiment says these: torch.optim.AdamW's, whose decay SGD has, too, without momentum.
   for (const auto& constant : Settings{{"beta1", double{0.9F}},
                                        {"beta2", double{0.999F}},
