@@ -2,8 +2,9 @@
 """Makes the reference tensors of the decoder's parity tests with PyTorch: tests/data/decoder/*.safetensors, and of
 models as people train them: tests/data/decoder_grouped/*.safetensors (Qwen2: grouped-query attention, biases of q, k and
 v, tied embeddings, another base of the rotation and another epsilon), tests/data/decoder_qk_norm/*.safetensors (Qwen3:
-norms of the heads of q and k in place of the biases, and heads of a width of their own), and those of
-decoder_families.py, by their names.
+norms of the heads of q and k in place of the biases, and heads of a width of their own),
+tests/data/decoder_windows/*.safetensors (sliding windows in some layers, sinks, capped scores and a bias of the output
+product), and those of decoder_families.py, by their names.
 
 The model is written from its definition in PyTorch's own operations and runs in float64, so that what the tests see is
 assay's rounding alone; weights are rounded to float32 first, so that both start from the same numbers.
@@ -168,6 +169,59 @@ def to_ours(m, name, value):
     return f"layers.{layer}.{OURS[middle]}.{kind}", value
 
 
+# ---- sliding windows, sinks and capped scores -------------------------------------------------------------------------
+
+W_D, W_FF, W_VOCAB, W_LAYERS, W_HEADS, W_KV_HEADS, WINDOW, FULL_EVERY, CAP = 32, 40, 61, 3, 4, 2, 6, 3, 1.5
+
+
+def make_windows_weights():
+    g = torch.Generator().manual_seed(40)
+    w = {}
+
+    def tensor(name, *shape, std, mean=0.0):
+        w[name] = (mean + torch.randn(*shape, generator=g) * std).double()
+
+    tensor("token_embeddings.weight", W_VOCAB, W_D, std=1.0)
+    tensor("lm_head.weight", W_VOCAB, W_D, std=0.1)
+    tensor("ln_final.weight", W_D, std=0.2, mean=1.0)
+    for i in range(W_LAYERS):
+        p, kv = f"layers.{i}.", W_D // W_HEADS * W_KV_HEADS
+        for n, width in (("q", W_D), ("k", kv), ("v", kv), ("output", W_D)):
+            tensor(f"{p}attn.{n}_proj.weight", width, W_D, std=0.3)
+            tensor(f"{p}attn.{n}_proj.bias", width, std=0.3)
+        tensor(f"{p}attn.sinks", W_HEADS, std=1.0)
+        tensor(f"{p}ffn.w1.weight", W_FF, W_D, std=0.15)
+        tensor(f"{p}ffn.w2.weight", W_D, W_FF, std=0.15)
+        tensor(f"{p}ffn.w3.weight", W_FF, W_D, std=0.15)
+        for n in ("ln1", "ln2"):
+            tensor(f"{p}{n}.weight", W_D, std=0.2, mean=1.0)
+    return w
+
+
+def windows_forward(w, ids):
+    b, t = ids.shape
+    back = torch.arange(t)[:, None] - torch.arange(t)[None, :]  # how far a key lies behind a query
+    x = w["token_embeddings.weight"][ids]
+    for i in range(W_LAYERS):
+        p = f"layers.{i}."
+        y = rms_norm(x, w[p + "ln1.weight"])
+        q, k, v = (F.linear(y, w[f"{p}attn.{n}_proj.weight"], w[f"{p}attn.{n}_proj.bias"])
+                   .view(b, t, -1, W_D // W_HEADS).transpose(1, 2) for n in "qkv")
+        k, v = (z.repeat_interleave(W_HEADS // W_KV_HEADS, 1) for z in (rotate(k), v))
+        scores = CAP * torch.tanh(rotate(q) @ k.transpose(-1, -2) / (W_D // W_HEADS) ** 0.5 / CAP)
+        hidden = back < 0
+        if (i + 1) % FULL_EVERY:
+            hidden = hidden | (back >= WINDOW)
+        scores = scores.masked_fill(hidden, float("-inf"))
+        sinks = w[p + "attn.sinks"].view(1, -1, 1, 1).expand(b, -1, t, 1)
+        a = torch.softmax(torch.cat((scores, sinks), -1), -1)[..., :-1] @ v
+        x = x + F.linear(a.transpose(1, 2).reshape(b, t, W_D), w[p + "attn.output_proj.weight"], w[p + "attn.output_proj.bias"])
+        y = rms_norm(x, w[p + "ln2.weight"])
+        h = F.silu(y @ w[p + "ffn.w1.weight"].T) * (y @ w[p + "ffn.w3.weight"].T)
+        x = x + h @ w[p + "ffn.w2.weight"].T
+    return rms_norm(x, w["ln_final.weight"]) @ w["lm_head.weight"].T
+
+
 def same(name, value):
     return name, value
 
@@ -220,6 +274,7 @@ def main():
         write(folder, weights, functools.partial(published_forward, m), functools.partial(to_ours, m), lr=1e-4)
         # The same weights as such models are published.
         save_file({k: v.float() for k, v in weights.items()}, DATA / folder / "published.safetensors")
+    write("decoder_windows", make_windows_weights(), windows_forward, same, lr=1e-4, vocab=W_VOCAB)
     for folder, family in decoder_families.FAMILIES.items():
         weights = decoder_families.make_weights(family, seed=40)
         write(folder, weights, functools.partial(decoder_families.forward, family),

@@ -1,12 +1,14 @@
 """Attention in PyTorch, beside the workload `attention`, with its steps reported to assay.
 
-softmax(q k' / sqrt(head_dim)) v and its gradients, of random normal q, k, v [batch_size, heads, seq, head_dim], causal or not.
+softmax(q k' / sqrt(head_dim)) v and its gradients, of random normal q, k, v [batch_size, heads, seq, head_dim], causal or not,
+with a sliding window of the last tokens or without.
 configs/pytorch-attention.toml runs it, and `assay ab` sets it beside assay's own (docs/performance.md). The parameters have the
 names that they have there:
 
   impl naive, execution eager   products, scale, mask and softmax one by one, with the matrix of all scores
   impl naive, execution graph   the same under torch.compile
-  impl flash                    scaled_dot_product_attention; --sdpa says by which of its kernels, auto: PyTorch chooses
+  impl flash                    scaled_dot_product_attention; --sdpa says by which of its kernels, auto: PyTorch chooses; flex:
+                                compiled FlexAttention. With a window the former gets a mask of booleans, the latter a block mask
   pass forward                  keeps nothing for a backward; backward: the forward ran once in set-up; both: one after the other
 
 --capture yes replays a step as a CUDA graph, whose parts are not timed; else `forward` and `backward` are. The last step's results are held against float64, by the
@@ -33,17 +35,18 @@ def parser():
     p.add_argument("--seq", type=int, default=256)
     p.add_argument("--head_dim", type=int, default=64)
     p.add_argument("--causal", default="true", choices=["true", "false"])
+    p.add_argument("--window", type=int, default=0, help="with causal: a query sees so many tokens up to its own; 0: all")
     p.add_argument("--dtype", default="fp32", choices=TOLERANCES)
     p.add_argument("--impl", default="flash", choices=["naive", "flash"])
     p.add_argument("--execution", default="graph", choices=["eager", "graph"])
     p.add_argument("--pass", dest="passes", default="both", choices=["forward", "backward", "both"])
-    p.add_argument("--sdpa", default="auto", choices=["auto", "math", "flash", "efficient", "cudnn"])
+    p.add_argument("--sdpa", default="auto", choices=["auto", "math", "flash", "efficient", "cudnn", "flex"])
     p.add_argument("--capture", default="no", choices=["no", "yes"])
     p.add_argument("--seed", type=int, default=0)
     return p
 
 
-def reference(torch, q, k, v, dout, causal):
+def reference(torch, q, k, v, dout, causal, window):
     """out, dq, dk, dv of one head in float64, by the formulas and without autograd, some queries at a time."""
     q, k, v, dout = (x.detach().double() for x in (q, k, v, dout))
     seq, scale = q.shape[0], q.shape[1] ** -0.5
@@ -54,6 +57,8 @@ def reference(torch, q, k, v, dout, causal):
         scores = q[rows] @ k.T * scale
         if causal:
             scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu(first + 1), -math.inf)
+        if window:
+            scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).tril(first - window), -math.inf)
         weights = torch.softmax(scores, -1)
         out[rows] = weights @ v
         of_weights = dout[rows] @ v.T
@@ -76,8 +81,14 @@ class Attention:
             self.inputs = [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
             self.dout = torch.randn(shape, dtype=dtype)
             # 0 and -infinity, made once and added, as assay's eager does
-            self.mask = torch.full((case.seq, case.seq), -math.inf, dtype=dtype).triu(1) if self.causal else None
+            hidden = torch.ones((case.seq, case.seq), dtype=torch.bool).triu(1)
+            if case.window:
+                hidden |= torch.ones_like(hidden).tril(-case.window)
+            self.mask = torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, -math.inf) if self.causal else None
+            self.visible = ~hidden if case.window else None
         self.run = self.sdpa if case.impl == "flash" else self.naive
+        if case.impl == "flash" and case.sdpa == "flex":
+            self.run = self.flex()
         if case.impl == "naive" and case.execution == "graph":
             if case.passes == "backward":  # its buffers are used again in each step
                 import torch._functorch.config
@@ -94,14 +105,27 @@ class Attention:
         return self.torch.softmax(scores, -1) @ v
 
     def sdpa(self, q, k, v):
-        return self.torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.visible,
+                                                                     is_causal=self.causal and self.visible is None)
+
+    def flex(self):
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        window = self.case.window or self.case.seq
+
+        def visible(batch, head, query, key):
+            return (key <= query) & (query - key < window)
+
+        seq = self.case.seq
+        mask = create_block_mask(visible, None, None, seq, seq, device=self.case.device) if self.causal else None
+        compiled = self.torch.compile(flex_attention, dynamic=False)
+        return lambda q, k, v: compiled(q, k, v, block_mask=mask)
 
     def kernels(self):
         """Those that scaled_dot_product_attention may choose from."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
         only = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION,
                 "cudnn": SDPBackend.CUDNN_ATTENTION}
-        return contextlib.nullcontext() if self.case.sdpa == "auto" else sdpa_kernel(only[self.case.sdpa])
+        return contextlib.nullcontext() if self.case.sdpa in ("auto", "flex") else sdpa_kernel(only[self.case.sdpa])
 
     def part(self, name):
         return contextlib.nullcontext() if self.is_captured else self.parts.part(name)
@@ -140,7 +164,8 @@ class Attention:
         for head in sorted({0, last}):
             def of_head(x):
                 return x.detach().flatten(0, 1)[head]
-            right = reference(self.torch, *(of_head(x) for x in (*self.inputs, self.dout)), self.causal)
+            right = reference(self.torch, *(of_head(x) for x in (*self.inputs, self.dout)), self.causal,
+                              self.case.window)
             for found, expected in zip((self.out, *self.gradients), right):
                 error = (of_head(found).double() - expected).norm() / expected.norm()
                 shares.append(error / TOLERANCES[self.case.dtype])
@@ -151,6 +176,8 @@ def main():
     case = parser().parse_args()
     import torch
 
+    if case.window and case.causal != "true":
+        give_up("--window is of causal attention: --causal true")
     cuda = case.device == "cuda"
     if case.capture == "yes" and not cuda:
         give_up("--capture yes needs --device cuda: a step is captured as a CUDA graph")

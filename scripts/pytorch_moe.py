@@ -1,7 +1,7 @@
 """A decoder with mixtures of experts in PyTorch, as a user would write it, with its steps reported to assay.
 
-The model of docs: RMSNorm, rotary position with interleaved pairs, grouped-query attention, no sliding windows, sinks or latent
-attention; a router and experts in the place of the feed-forward. No token is dropped. On a GPU rows are sorted by expert and
+The model of docs: RMSNorm, rotary position with interleaved pairs, grouped-query attention, with sliding windows and sinks where
+the model has them (FlexAttention on a GPU, by its log-sum-exps), no latent attention; a router and experts in the place of the feed-forward. No token is dropped. On a GPU rows are sorted by expert and
 multiplied by PyTorch's grouped_mm; on the CPU one expert follows the other. configs/pytorch-moe.toml runs it as a workload, and
 `assay ab` sets it beside assay's own (docs/performance.md). Alone it takes some steps.
 
@@ -21,14 +21,17 @@ from pytorch_peer import PeakMemory, assay, give_up
 # Of published configurations, as far as this model has them; see the docstring for what it leaves out.
 NAMES = ("d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "experts", "experts_per_token", "expert_d_ff",
          "shared_d_ff", "first_dense_layers", "rope_theta", "norm_eps", "qk_norm", "qkv_bias", "normalized_weights",
-         "expert_biases", "unit_alpha", "unit_limit", "unit_offset")
+         "expert_biases", "unit_alpha", "unit_limit", "unit_offset", "sliding_window", "full_attention_every", "attention_sinks",
+         "output_bias")
 REAL = ("rope_theta", "norm_eps", "unit_alpha", "unit_limit", "unit_offset")
 MODELS = {
-    "tiny": (64, 256, 2, 4, 2, 16, 1000, 8, 2, 64, 0, 0, 1e4, 1e-5, False, False, True, False, 1, 0, 0),
-    "qwen3-30b-a3b": (2048, 6144, 48, 32, 4, 128, 151936, 128, 8, 768, 0, 0, 1e6, 1e-6, True, False, True, False, 1, 0, 0),
-    "gpt-oss-20b": (2880, 2880, 24, 64, 8, 64, 201088, 32, 4, 2880, 0, 0, 1.5e5, 1e-5, False, True, True, True, 1.702, 7, 1),
-    "deepseek-v2-lite": (2048, 10944, 27, 16, 16, 128, 102400, 64, 6, 1408, 2816, 1, 1e4, 1e-6, False, False, False, False, 1, 0, 0),
-    "mixtral-8x7b": (4096, 14336, 32, 32, 8, 128, 32000, 8, 2, 14336, 0, 0, 1e6, 1e-5, False, False, True, False, 1, 0, 0),
+    "tiny": (64, 256, 2, 4, 2, 16, 1000, 8, 2, 64, 0, 0, 1e4, 1e-5, False, False, True, False, 1, 0, 0, 0, 0, False, False),
+    "qwen3-30b-a3b": (2048, 6144, 48, 32, 4, 128, 151936, 128, 8, 768, 0, 0, 1e6, 1e-6, True, False, True, False, 1, 0, 0, 0, 0, False, False),
+    "gpt-oss-20b": (2880, 2880, 24, 64, 8, 64, 201088, 32, 4, 2880, 0, 0, 1.5e5, 1e-5, False, True, True, True, 1.702, 7, 1,
+                    128, 2, True, True),
+    "deepseek-v2-lite": (2048, 10944, 27, 16, 16, 128, 102400, 64, 6, 1408, 2816, 1, 1e4, 1e-6, False, False, False, False, 1, 0, 0,
+                         0, 0, False, False),
+    "mixtral-8x7b": (4096, 14336, 32, 32, 8, 128, 32000, 8, 2, 14336, 0, 0, 1e6, 1e-5, False, False, True, False, 1, 0, 0, 0, 0, False, False),
 }
 MODES = {"eager": None, "compiled": "default"}  # of torch.compile
 
@@ -45,11 +48,20 @@ def model_of(case):
 def active_flops(m, tokens, context):
     """Of a forward and a backward, a multiply-add as two: what a token uses of the matrices, and causal attention."""
     queries, keys = m.heads * m.head_dim, m.kv_heads * m.head_dim
-    attention = m.d_model * (2 * queries + 2 * keys) + queries * context  # half of two products with all of the context
+    attention = m.d_model * (2 * queries + 2 * keys)
+    windows = [window_of(m, layer, context) for layer in range(m.layers)]
+    # Twice the pairs of a query and a key, by token; without a window half of all.
+    pairs = sum(2 * (w * (w + 1) / 2 + (context - w) * w) / context if w else context for w in windows)
     experts = m.d_model * (m.experts + 3 * (m.experts_per_token * m.expert_d_ff + m.shared_d_ff))
     dense = 3 * m.d_model * m.d_ff
-    layers = m.layers * attention + m.first_dense_layers * dense + (m.layers - m.first_dense_layers) * experts
+    layers = m.layers * attention + queries * pairs + m.first_dense_layers * dense + (m.layers - m.first_dense_layers) * experts
     return 6 * tokens * (layers + m.d_model * m.vocab_size)
+
+
+def window_of(m, layer, context):
+    """0 where the layer sees all."""
+    full = m.full_attention_every and (layer + 1) % m.full_attention_every == 0
+    return 0 if full or m.sliding_window >= context else m.sliding_window
 
 
 def build_model(torch, m, context, attention, ranks):
@@ -72,10 +84,25 @@ def build_model(torch, m, context, attention, ranks):
         a, b = x[..., 0::2], x[..., 1::2]
         return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2).to(x.dtype)
 
-    def naive(q, k, v, mask):
+    def naive(q, k, v, mask, sinks):
         k, v = (x.repeat_interleave(m.heads // m.kv_heads, 1) for x in (k, v))
-        scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
-        return torch.softmax(scores.masked_fill(mask, float("-inf")), -1).to(v.dtype) @ v
+        scores = ((q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5).masked_fill(mask, float("-inf"))
+        if sinks is None:
+            return torch.softmax(scores, -1).to(v.dtype) @ v
+        last = sinks.to(scores.dtype).view(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
+        return torch.softmax(torch.cat((scores, last), -1), -1)[..., :-1].to(v.dtype) @ v
+
+    by_flex = {}
+
+    def flex(q, k, v, window, sinks):
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        if window not in by_flex:
+            reach = window or context
+            by_flex[window] = create_block_mask(lambda b, h, i, j: (j <= i) & (i - j < reach), None, None, context, context)
+        attend = flex_attention if torch.compiler.is_compiling() else torch.compile(flex_attention, dynamic=False)
+        out, lse = attend(q, k, v, block_mask=by_flex[window], enable_gqa=m.kv_heads != m.heads, return_lse=True)
+        # exp(sink) joins the sum of exponentials.
+        return out if sinks is None else out * torch.sigmoid(lse - sinks.view(1, -1, 1))[..., None].to(out.dtype)
 
     def unit(packed):
         gate, up = packed.chunk(2, -1)
@@ -193,7 +220,9 @@ def build_model(torch, m, context, attention, ranks):
             self.norm1, self.norm2 = Norm(m.d_model), Norm(m.d_model)
             self.q = nn.Linear(m.d_model, m.heads * m.head_dim, bias=m.qkv_bias)
             self.k, self.v = (nn.Linear(m.d_model, m.kv_heads * m.head_dim, bias=m.qkv_bias) for _ in range(2))
-            self.o = nn.Linear(m.heads * m.head_dim, m.d_model, bias=False)
+            self.o = nn.Linear(m.heads * m.head_dim, m.d_model, bias=m.output_bias)
+            self.window = window_of(m, layer, context)
+            self.sinks = nn.Parameter(torch.zeros(m.heads)) if m.attention_sinks else None
             if m.qk_norm:
                 self.q_norm, self.k_norm = Norm(m.head_dim), Norm(m.head_dim)
             self.feed_forward = Dense() if layer < m.first_dense_layers else Experts()
@@ -206,10 +235,12 @@ def build_model(torch, m, context, attention, ranks):
                 q, k = self.q_norm(q), self.k_norm(k)
             q, k, v = (z.transpose(1, 2) for z in (q, k, v))
             q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-            if attention == "flash":
+            if (self.window or m.attention_sinks) and attention == "flash" and x.is_cuda:
+                a = flex(q, k, v, self.window, self.sinks)
+            elif attention == "flash" and not self.window and not m.attention_sinks:
                 a = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=m.kv_heads != m.heads)
             else:
-                a = naive(q, k, v, mask)
+                a = naive(q, k, v, mask | torch.ones_like(mask).tril(-self.window) if self.window else mask, self.sinks)
             x = x + self.o(a.transpose(1, 2).reshape(b, t, -1))
             return x + self.feed_forward(self.norm2(x))
 
@@ -219,10 +250,11 @@ def build_model(torch, m, context, attention, ranks):
             self.embedding = nn.Embedding(m.vocab_size, m.d_model)
             self.blocks = nn.ModuleList(Block(layer) for layer in range(m.layers))
             self.norm, self.head = Norm(m.d_model), nn.Linear(m.d_model, m.vocab_size, bias=False)
+            needs_mask = attention == "naive" or m.sliding_window or m.attention_sinks
             angle = torch.outer(torch.arange(context), m.rope_theta ** (-torch.arange(0, m.head_dim, 2) / m.head_dim))
             self.register_buffer("cos", angle.cos())
             self.register_buffer("sin", angle.sin())
-            self.register_buffer("mask", torch.ones(context, context, dtype=torch.bool).triu(1) if attention == "naive" else None)
+            self.register_buffer("mask", torch.ones(context, context, dtype=torch.bool).triu(1) if needs_mask else None)
 
         def forward(self, ids):
             x = self.embedding(ids)

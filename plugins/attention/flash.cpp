@@ -16,7 +16,7 @@ class Flash final : public Algorithm {
  public:
   Flash(const Problem& p, const Operands& operands, bool differentiable)
       : at_(operands),
-        shape_{.scale = p.scale(), .causal = p.causal},
+        shape_{.scale = p.scale(), .causal = p.causal, .window = p.window},
         differentiable_(differentiable),
         lse_(ASSAY_MEMORY_ACTIVATIONS, "log-sum-exp", DType::f32, {p.batch, p.heads, p.seq}) {}
 

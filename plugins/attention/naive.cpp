@@ -1,5 +1,6 @@
 // Attention with the matrix of all scores, in two ways: `Eager` as a framework runs it, an operation and a result in
 // memory at a time; `Fused` as a compiler would rewrite it.
+#include <algorithm>
 #include <cmath>
 
 #include "algorithm.hpp"
@@ -39,8 +40,10 @@ class Eager final : public Algorithm {
     if (!problem_.causal) return;
     b.run(op::Fill{.x = mask_, .value = -INFINITY});
     const Tensor& mask = mask_;
-    for (std::int64_t row = 0; row < problem_.seq; ++row)
-      b.run(op::Fill{.x = mask.slice(0, row, 1).view({problem_.seq}).slice(0, 0, row + 1), .value = 0.0});
+    for (std::int64_t row = 0; row < problem_.seq; ++row) {
+      const std::int64_t first = problem_.window > 0 ? std::max<std::int64_t>(0, row + 1 - problem_.window) : 0;
+      b.run(op::Fill{.x = mask.slice(0, row, 1).view({problem_.seq}).slice(0, first, row + 1 - first), .value = 0.0});
+    }
   }
 
   void forward(Backend& b) const override {
@@ -95,7 +98,8 @@ class Fused final : public Algorithm {
 
   void forward(Backend& b) const override {
     b.run(op::Matmul{.a = at_.q, .b = at_.k, .c = scores_, .transpose_b = true});
-    b.run(op::SoftmaxForward{.x = scores_, .y = scores_, .scale = problem_.scale(), .causal = problem_.causal});
+    b.run(op::SoftmaxForward{
+        .x = scores_, .y = scores_, .scale = problem_.scale(), .causal = problem_.causal, .window = problem_.window});
     b.run(op::Matmul{.a = scores_, .b = at_.v, .c = at_.out});
   }
 

@@ -1,6 +1,6 @@
 // One attention, and what it costs by the conventions of README.md.
 #pragma once
-#include <assay/compute/tensor.hpp>
+#include <assay/compute/operations/attention.hpp>
 #include <cmath>
 #include <cstdint>
 
@@ -9,6 +9,7 @@ namespace attention {
 struct Problem {
   std::int64_t batch = 1, heads = 1, seq = 1, head_dim = 1;
   bool causal = true;
+  std::int64_t window = 0;   // causal: so many tokens up to its own are visible to a query; 0: all
   bool projections = false;  // a layer: q, k and v are products of its input, and so is its result of the attention
   assay::compute::DType dtype = assay::compute::DType::f32;
 
@@ -27,10 +28,15 @@ inline bool is_countable(const Problem& p) {
   return 3 * (attention + projections) + weight_bytes + 64 * token_elements < 0x1p63;
 }
 
-// The two products of the forward, of which a causal mask leaves half, and the four projections.
+// The two products of the forward, of which a causal mask leaves half and a window its pairs of tokens, and the four
+// projections.
 inline std::uint64_t forward_flops(const Problem& p) {
   const auto product = static_cast<std::uint64_t>(2 * p.tokens() * p.width() * p.seq);
   const auto projections = static_cast<std::uint64_t>(p.projections ? 8 * p.tokens() * p.width() * p.width() : 0);
+  if (p.window > 0 && p.window < p.seq) {
+    const std::int64_t pairs = assay::compute::visible_pairs(p.seq, p.seq, p.causal, p.window);
+    return static_cast<std::uint64_t>(4 * p.batch * p.width() * pairs) + projections;
+  }
   return (p.causal ? product : 2 * product) + projections;
 }
 // Four products make the three gradients. The score matrix that flash makes a second time counts nothing.

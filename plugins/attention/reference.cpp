@@ -68,7 +68,8 @@ void probabilities_of(const Head& h, std::int64_t query, std::vector<double>& p)
   const float* q = row_of(h.q, query, h.head_dim);
   double high = -infinity, sum = 0;
   for (std::size_t j = 0; j < p.size(); ++j) {
-    p[j] = h.scale * dot(q, row_of(h.k, static_cast<std::int64_t>(j), h.head_dim), h.head_dim);
+    const bool is_hidden = h.window > 0 && query - static_cast<std::int64_t>(j) >= h.window;
+    p[j] = is_hidden ? -infinity : h.scale * dot(q, row_of(h.k, static_cast<std::int64_t>(j), h.head_dim), h.head_dim);
     high = std::max(high, p[j]);
   }
   for (double& x : p) sum += x = std::exp(x - high);

@@ -27,6 +27,11 @@ Settings::Settings(const assay::Case& c)
   problem.seq = c.get<std::int64_t>("seq");
   problem.head_dim = c.get<std::int64_t>("head_dim");
   problem.causal = c.get<bool>("causal");
+  problem.window = c.get<std::int64_t>("window");
+  if (problem.window > 0 && !problem.causal)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "window = " + std::to_string(problem.window) +
+                           " is of causal attention; expected causal = true, or window left out");
   problem.projections = c.get<bool>("projections");
   problem.dtype = precision.activation;
   if (!is_countable(problem))

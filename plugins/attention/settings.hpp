@@ -44,6 +44,11 @@ inline constexpr auto params = assay::table(
     Param::boolean("projections", false)
         .help("a layer: q, k, v and the result are products with weights [heads head_dim, heads head_dim]"),
     Param::boolean("causal", true).help("key j is visible to query i when j <= i"),
+    Param::integer("window", 0)
+        .at_least(0)
+        .at_most(1 << 20)
+        .unit("tokens")
+        .help("with causal: key j is visible to query i when i - j < window, too; 0: however far"),
     Param::choice("dtype", "fp32", dtype_names)
         .help("of all tensors; tf32: fp32 tensors, the inputs of products rounded; tf32, fp16: cuda"),
     Param::choice("impl", Implementation::flash, implementations)

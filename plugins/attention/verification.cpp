@@ -111,7 +111,7 @@ std::vector<float> Workload::rows_of(const Tensor& t, std::int64_t index, const 
 
 Workload::SampledHead Workload::sampled(std::int64_t index, const std::vector<std::int64_t>& queries) {
   const Problem& p = settings_.problem;
-  Head head{p.seq, p.head_dim, p.causal, static_cast<double>(p.scale()), {}, {}, {}, {}};
+  Head head{p.seq, p.head_dim, p.causal, static_cast<double>(p.scale()), {}, {}, {}, {}, p.window};
   head.q = head_of(operands_.q, index);
   head.k = head_of(operands_.k, index);
   head.v = head_of(operands_.v, index);

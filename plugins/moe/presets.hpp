@@ -14,6 +14,8 @@ struct Preset {
   double rope_theta, norm_eps;
   bool qkv_bias = false, qk_norm = false, normalized_weights = true, expert_biases = false;
   double unit_alpha = 1, unit_limit = 0, unit_offset = 0;
+  std::int64_t sliding_window = 0, full_attention_every = 0;
+  bool attention_sinks = false, output_bias = false;
 };
 
 inline constexpr std::array<Preset, 5> models{{
@@ -60,7 +62,11 @@ inline constexpr std::array<Preset, 5> models{{
      .expert_biases = true,
      .unit_alpha = 1.702,
      .unit_limit = 7,
-     .unit_offset = 1},
+     .unit_offset = 1,
+     .sliding_window = 128,
+     .full_attention_every = 2,
+     .attention_sinks = true,
+     .output_bias = true},
     {.name = "deepseek-v2-lite",
      .d_model = 2048,
      .d_ff = 10'944,
@@ -94,7 +100,7 @@ inline constexpr auto model_names =
     std::apply([](const auto&... model) { return assay::names(model.name...); }, models);
 
 inline constexpr auto presets = [] {
-  constexpr std::size_t of_each = 21;
+  constexpr std::size_t of_each = 25;
   std::array<assay::Preset, of_each * models.size()> all{};
   std::size_t i = 0;
   for (const Preset& m : models) {
@@ -117,6 +123,8 @@ inline constexpr auto presets = [] {
     boolean("qkv_bias", m.qkv_bias), boolean("qk_norm", m.qk_norm);
     boolean("normalized_weights", m.normalized_weights);
     boolean("expert_biases", m.expert_biases);
+    integer("sliding_window", m.sliding_window), integer("full_attention_every", m.full_attention_every);
+    boolean("attention_sinks", m.attention_sinks), boolean("output_bias", m.output_bias);
     real("unit_alpha", m.unit_alpha), real("unit_limit", m.unit_limit), real("unit_offset", m.unit_offset);
   }
   return all;

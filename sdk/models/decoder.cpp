@@ -58,6 +58,7 @@ void validate_split(const DecoderConfig& c) {
     refuse(
         "the embedding is split by columns and the head by words; expected tied_embeddings = false, which a size of a "
         "public model may set to true");
+  if (c.output_bias) refuse("the product behind attention adds no bias; expected output_bias = false");
   if (c.loss_chunks > 1) refuse("the loss is made whole; expected loss_chunks = 1");
   if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
   if (!c.fused || !c.backward || c.keep_logits || c.keep_outputs || c.residual_in_products || c.side_lane ||
@@ -86,6 +87,8 @@ void DecoderConfig::validate() const {
         "out, or add the backward");
   if (keep_logits && accumulation_steps > 1)
     fail("the logits of several micro-batches are not kept; set accumulation_steps = 1 to have them");
+  if (output_bias && residual_in_products)
+    fail("a product adds a bias or the residual stream; expected output_bias = false, or residual_add = \"norm\"");
   if (keep_outputs && checkpointing)
     fail("keep_outputs keeps what activation_checkpointing makes again; leave one of them out");
   if (head_width() % 2 != 0)
@@ -99,6 +102,13 @@ void DecoderConfig::validate() const {
         "post_norms, norms_from_one, gate_activation = \"gelu_tanh\" and scaled_embeddings are of dense models, "
         "whole on each rank; expected them left out with experts, in tensor_parallel, with precision 'fp8' and "
         "with residual_add = \"product\"");
+  if (sliding_window < 0 || full_attention_every < 0)
+    fail("sliding_window " + std::to_string(sliding_window) + " and full_attention_every " +
+         std::to_string(full_attention_every) + "; expected at least 0");
+  if (full_attention_every > 0 && sliding_window == 0)
+    fail("full_attention_every = " + std::to_string(full_attention_every) +
+         " is of layers beside which others have a window; set sliding_window, or leave it out");
+  if (!(attention_soft_cap >= 0)) fail("attention_soft_cap is not a number of at least 0");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
@@ -152,6 +162,10 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     if (c.post_norms) add_norm(p.attention_norm, prefix + "post_attention_norm.weight");
     p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.q_width())});
     if (!c.is_split()) add_head_norms(p, prefix);
+    if (c.output_bias)
+      p.output_bias = set.add({train::Parameter{prefix + "attn.output_proj.bias", {c.d_model}, 0, 0.0F, 0.0F}});
+    if (c.attention_sinks)
+      p.sinks = set.add({train::Parameter{prefix + "attn.sinks", {c.heads / parts}, 0, 0.0F, 0.0F}});
     p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.q_width(), c.d_model),
                    by_outputs(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
                    by_outputs(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
@@ -191,11 +205,13 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
   for (std::size_t l = 0; l < ids.layers.size(); ++l) {
     const DecoderLayerParameters& p = ids.layers[l];
     model.blocks.push_back({"layers." + std::to_string(l), {p.w2, p.w1, p.w3, p.output, p.q, p.k, p.v}});
+    if (p.output_bias > 0) model.blocks.back().parameters.push_back(p.output_bias);
     if (p.q_bias > 0)
       model.blocks.back().parameters.insert(model.blocks.back().parameters.end(), {p.q_bias, p.k_bias, p.v_bias});
   }
   for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p)
-    for (const train::ParameterSet::Id id : {p->ffw_norm, p->ln2, p->attention_norm, p->q_norm, p->k_norm, p->ln1})
+    for (const train::ParameterSet::Id id :
+         {p->ffw_norm, p->ln2, p->attention_norm, p->sinks, p->q_norm, p->k_norm, p->ln1})
       if (id > 0) model.resident.parameters.push_back(id);
   model.blocks.push_back({"lm_head", {ids.lm_head}});
   return model;
@@ -206,9 +222,13 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   const std::uint64_t products = 2 * u(c.rows()) *
                                  (u(c.layers) * u(c.d_model) * (u(c.q_width()) + u(c.qkv_width())) +
                                   u(c.dense_layers()) * u(c.d_model) * 3 * u(c.d_ff) + u(c.d_model) * u(c.vocab_size));
-  // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head.
-  const std::uint64_t attention =
-      2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.q_width());
+  // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head. Of a window the pairs.
+  std::uint64_t attention = 0;
+  for (std::int64_t l = 0; l < c.layers; ++l) {
+    const std::int64_t t = c.context_length, w = c.window_of(l);
+    const std::uint64_t twice_pairs = w > 0 ? 2 * u(compute::visible_pairs(t, t, true, w)) : u(t) * u(t);
+    attention += 2 * u(c.batch_size) * twice_pairs * u(c.q_width());
+  }
   const std::uint64_t experts = u(c.expert_layers()) * u(c.rows()) * expert_layer_flops(c);
   return products + attention + experts;
 }

@@ -34,7 +34,7 @@ void DecoderModel::end_branch(Backend& b, const BranchEnd& end, const EightBits&
                                     .eps = norm_eps(),
                                     .weight_offset = norm_offset()});
   }
-  project(b, end.x, end.weight, 1, by, plan_[end.branch]);
+  project(b, end.x, end.weight, 1, by, plan_[end.branch], end.bias);
   sum_to_rows(b, plan_[end.branch]);
   b.run(op::AddRmsNormForward{.x = own_rows(end_of_branch(b, end.branch, end.post, end.post_weight)),
                               .residual = plan_[end.residual],

@@ -49,6 +49,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.head_dim = c.get<std::int64_t>("head_dim");
   model.qkv_bias = c.get<bool>("qkv_bias");
   model.qk_norm = c.get<bool>("qk_norm");
+  model.output_bias = c.get<bool>("output_bias");
   model.tied_embeddings = c.get<bool>("tied_embeddings");
   model.rope_theta = c.get<double>("rope_theta");
   model.rope_scaling = rope_scaling(c);
@@ -59,6 +60,10 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.query_pre_attn_scalar = c.get<double>("query_pre_attn_scalar");
   model.rope_local_theta = c.get<double>("rope_local_theta");
   model.norm_eps = c.get<double>("norm_eps");
+  model.sliding_window = c.get<std::int64_t>("sliding_window");
+  model.full_attention_every = c.get<std::int64_t>("full_attention_every");
+  model.attention_sinks = c.get<bool>("attention_sinks");
+  model.attention_soft_cap = c.get<double>("attention_soft_cap");
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.batch_size = c.get<std::int64_t>("batch_size");
   model.context_length = c.get<std::int64_t>("context_length");

@@ -257,7 +257,7 @@ void DecoderModel::split_layer_backward(Backend& b, std::int64_t layer, Ticket& 
 
   const Ticket normed1_gathering = norm_again(p.ln1, f.input, f.rstd1, normed1);
   project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
-  attention_backward(b, f, g);
+  attention_backward(b, layer, f, g);
   turn_heads_back(b, layer, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});

@@ -1,6 +1,4 @@
 // The decoder's forward and backward passes.
-#include <cmath>
-
 #include <assay/train/gradient_accumulation.hpp>
 
 #include "assay/models/decoder.hpp"
@@ -245,12 +243,13 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
                       bias_of(p, i, 1));
   }
   turn_heads(b, layer, f);
-  attention_forward(b, f);
+  attention_forward(b, layer, f);
   quantize_for(b, plan_[f.attention], f.output_8);
   if (config_.fused) {
     end_branch(b,
                {.x = plan_[f.attention],
                 .weight = p.output,
+                .bias = output_bias_of(p),
                 .branch = f.branch1,
                 .residual = f.input,
                 .sum = f.middle,
@@ -263,7 +262,7 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
                f.output_8);
     gather_rows(b, plan_[f.normed2]);
   } else {
-    project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
+    project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1], output_bias_of(p));
     b.run(op::Add{
         .a = end_of_branch(b, f.branch1, f.post1, p.attention_norm), .b = plan_[f.input], .out = plan_[f.middle]});
     b.run(op::RmsNormForward{.x = plan_[f.middle],
@@ -317,22 +316,6 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
               .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
               .eight_bits = last ? op::EightBitRows() : as_read_by(forward_[l + 1].qkv_8)},
              f.w2_8);
-}
-
-void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
-  const Tensor& qkv = plan_[f.qkv];
-  const Tensor q = turned_heads(f, 0);
-  const Tensor k = turned_heads(f, 1);
-  const Tensor v = heads_of(qkv, 2);
-  const Tensor out = split_heads(plan_[f.attention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar()));
-  if (config_.flash)
-    return b.run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = {scale, true}});
-  if (makes_scores_in_parts()) return naive_attention().forward(b, q, k, v, out, plan_[f.scores], scale);
-  const Tensor& scores = plan_[f.scores];
-  NaiveProducts::scores(b, q, k, scores);
-  b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = true});
-  NaiveProducts::of_queries(b, scores, v, out);
 }
 
 // With lanes the listener hears of what a join has brought to the main lane: then of all that is enqueued before it,
@@ -415,10 +398,11 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
 
   const Tensor& dx = plan_[dx_middle_];
   const Id by_branch = branch_gradient(b, dx_middle_, f.branch1, f.post1, p.attention_norm, g.dbranch1);
+  if (config_.output_bias) b.run(op::BiasBackward{.dy = plan_[by_branch], .dbias = set_.gradient(p.output_bias)});
   weight_gradient(b, by_branch, f.attention, p.output, 1, g.output_8, f.output_8);
-  tell(listener, p.output + 1);
+  tell(listener, (config_.output_bias ? p.output_bias : p.output) + 1);
   project_back(b, plan_[by_branch], p.output, 1, g.output_8, plan_[g.dattention]);
-  attention_backward(b, f, g);
+  attention_backward(b, layer, f, g);
   turn_heads_back(b, layer, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
@@ -449,39 +433,6 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
   tell(listener, p.v + 1);
   norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], {});
   tell(listener, p.ln1 + 1);
-}
-
-void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {
-  const Tensor& qkv = plan_[f.qkv];
-  const Tensor& dqkv = plan_[g.dqkv];
-  const Tensor q = turned_heads(f, 0);
-  const Tensor k = turned_heads(f, 1);
-  const Tensor v = heads_of(qkv, 2);
-  const Tensor dq = gradient_of_heads(g, 0);
-  const Tensor dk = gradient_of_heads(g, 1);
-  const Tensor dv = heads_of(dqkv, 2);
-  const Tensor dout = split_heads(plan_[g.dattention]);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar()));
-  if (config_.flash)
-    return b.run(op::AttentionBackward{.q = q,
-                                       .k = k,
-                                       .v = v,
-                                       .out = split_heads(plan_[f.attention]),
-                                       .lse = plan_[f.lse],
-                                       .dout = dout,
-                                       .dq = dq,
-                                       .dk = dk,
-                                       .dv = dv,
-                                       .shape = {scale, true}});
-  if (makes_scores_in_parts())
-    return naive_attention().backward(b, q, k, v, dout, dq, dk, dv, plan_[g.scores], plan_[g.dscores], scale);
-  const Tensor& probabilities = plan_[f.scores];
-  const Tensor& dscores = plan_[g.dscores];
-  NaiveProducts::scores(b, dout, v, dscores);
-  NaiveProducts::of_keys(b, probabilities, dout, dv, false);
-  b.run(op::SoftmaxBackward{.y = probabilities, .dy = dscores, .dx = dscores, .scale = scale});
-  NaiveProducts::of_queries(b, dscores, k, dq);
-  NaiveProducts::of_keys(b, dscores, q, dk, false);
 }
 
 }  // namespace assay::models

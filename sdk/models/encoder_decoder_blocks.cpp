@@ -162,7 +162,7 @@ void EncoderDecoderModel::forward_core(Backend& b, const Attention& block) const
                                       .lse = plan_[block.lse],
                                       .shape = {scale, block.causal, dropout(block.stream)}});
   const Tensor& scores = plan_[block.scores];
-  if (makes_scores_in_parts()) return naive_attention(block).forward(b, in.q, in.k, in.v, out, scores, scale);
+  if (makes_scores_in_parts()) return naive_attention(block).forward(b, in.q, in.k, in.v, out, scores, {});
   b.run(op::Matmul{.a = in.q.transposed(1, 2), .b = in.k.transposed(1, 2), .c = scores, .transpose_b = true});
   b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = block.causal});
   drop(b, scores, plan_[block.dropped_scores], block.stream);
@@ -211,7 +211,7 @@ void EncoderDecoderModel::backward_core(Backend& b, const Attention& block) cons
                                        .shape = {scale, block.causal, dropout(block.stream)}});
   if (makes_scores_in_parts())
     return naive_attention(block).backward(b, in.q, in.k, in.v, dout, grad.q, grad.k, grad.v,
-                                           plan_[block.backward_scores], plan_[block.dscores], scale);
+                                           plan_[block.backward_scores], plan_[block.dscores], {});
   const Tensor& weights = plan_[block.scores];
   const Tensor &dweights = plan_[block.dscores], &dropped = plan_[block.ddropped_scores];
   const Tensor dout_by_head = dout.transposed(1, 2);

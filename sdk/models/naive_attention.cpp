@@ -49,13 +49,19 @@ void NaiveProducts::of_keys(Backend& b, const Tensor& p, const Tensor& dout, con
 }
 
 NaiveAttention::NaiveAttention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
-                               bool causal, std::int64_t rows)
+                               const compute::AttentionShape& shape, std::int64_t rows, const Tensor& sinks,
+                               const Tensor& dsinks)
     : batch_(batch),
       heads_(heads),
       queries_(queries),
       keys_(keys),
-      causal_(causal),
-      rows_(std::clamp<std::int64_t>(rows, 1, queries)) {}
+      shape_(shape),
+      rows_(std::clamp<std::int64_t>(rows, 1, queries)),
+      sinks_(sinks),
+      dsinks_(dsinks) {
+  if (shape.window > 0 && !shape.causal)
+    throw Error(ASSAY_INVALID_ARGUMENT, "a window of attention that is not causal; expected causal, or no window");
+}
 
 std::int64_t NaiveAttention::rows_within(std::size_t bytes, std::int64_t batch, std::int64_t heads,
                                          std::int64_t queries, std::int64_t keys, compute::DType dtype) {
@@ -71,7 +77,7 @@ template <class Visit>
 void NaiveAttention::each_part(Visit visit) const {
   for (std::int64_t end = queries_; end > 0; end -= std::min(end, rows_)) {
     const std::int64_t rows = std::min(end, rows_);
-    visit(Part{end - rows, rows, causal_ ? end + (keys_ - queries_) : keys_});
+    visit(Part{end - rows, rows, shape_.causal ? end + (keys_ - queries_) : keys_});
   }
 }
 
@@ -80,32 +86,52 @@ Tensor NaiveAttention::scores_of(const Part& part, const Tensor& memory) const {
   return memory.flat().slice(0, 0, elements).view({batch_, heads_, part.rows, part.keys});
 }
 
+Tensor NaiveAttention::lse_of(const Part& part, const Tensor& memory) const {
+  if (!needs_lse(shape_, sinks_)) return {};
+  return memory.flat().slice(0, 0, batch_ * heads_ * part.rows).view({batch_, heads_, part.rows});
+}
+
 void NaiveAttention::probabilities(Backend& b, const Part& part, const Tensor& q, const Tensor& k, const Tensor& scores,
-                                   float scale) const {
+                                   const Tensor& lse) const {
   NaiveProducts::scores(b, q.slice(1, part.first, part.rows), k.slice(1, 0, part.keys), scores);
-  b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = causal_});
+  b.run(op::SoftmaxForward{.x = scores,
+                           .y = scores,
+                           .scale = shape_.scale,
+                           .causal = shape_.causal,
+                           .window = shape_.window,
+                           .soft_cap = shape_.soft_cap,
+                           .sinks = sinks_,
+                           .lse = lse});
 }
 
 void NaiveAttention::forward(Backend& b, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                             const Tensor& scores, float scale) const {
+                             const Tensor& scores, const Tensor& lse) const {
   each_part([&](const Part& part) {
     const Tensor p = scores_of(part, scores);
-    probabilities(b, part, q, k, p, scale);
+    probabilities(b, part, q, k, p, lse_of(part, lse));
     NaiveProducts::of_queries(b, p, v.slice(1, 0, part.keys), out.slice(1, part.first, part.rows));
   });
 }
 
 void NaiveAttention::backward(Backend& b, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout,
                               const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& scores,
-                              const Tensor& dscores, float scale) const {
+                              const Tensor& dscores, const Tensor& lse) const {
   each_part([&](const Part& part) {
-    const Tensor p = scores_of(part, scores), dp = scores_of(part, dscores);
+    const Tensor p = scores_of(part, scores), dp = scores_of(part, dscores), log_sums = lse_of(part, lse);
     const Tensor dout_rows = dout.slice(1, part.first, part.rows);
     const bool adds = part.first + part.rows < queries_;
-    probabilities(b, part, q, k, p, scale);
+    probabilities(b, part, q, k, p, log_sums);
     NaiveProducts::of_keys(b, p, dout_rows, dv.slice(1, 0, part.keys), adds);
     NaiveProducts::scores(b, dout_rows, v.slice(1, 0, part.keys), dp);
-    b.run(op::SoftmaxBackward{.y = p, .dy = dp, .dx = dp, .scale = scale});
+    b.run(op::SoftmaxBackward{.y = p,
+                              .dy = dp,
+                              .dx = dp,
+                              .scale = shape_.scale,
+                              .soft_cap = shape_.soft_cap,
+                              .sinks = sinks_,
+                              .lse = log_sums,
+                              .dsinks = dsinks_,
+                              .accumulate = adds});
     NaiveProducts::of_queries(b, dp, k.slice(1, 0, part.keys), dq.slice(1, part.first, part.rows));
     NaiveProducts::of_keys(b, dp, q.slice(1, part.first, part.rows), dk.slice(1, 0, part.keys), adds);
   });

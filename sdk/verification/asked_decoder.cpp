@@ -17,10 +17,12 @@ double place_of(std::initializer_list<std::string_view> names, std::string_view 
 
 AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optimizer")), seed_(c.seed()) {
   for (const char* of : {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size",
-                         "context_length", "loss_chunks"})
+                         "context_length", "loss_chunks", "sliding_window", "full_attention_every"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
-  for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings"}) asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
-  for (const char* of : {"rope_theta", "norm_eps", "lr"}) asked_.emplace_back(of, c.get<double>(of));
+  for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings", "output_bias", "attention_sinks"})
+    asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
+  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "lr"})
+    asked_.emplace_back(of, c.get<double>(of));
   for (const char* of : {"rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_beta_fast",
                          "rope_beta_slow", "rope_attention_factor"})
     asked_.emplace_back(of, c.get<double>(of));
@@ -56,11 +58,16 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"batch_size", of(m.batch_size)},
           {"context_length", of(m.context_length)},
           {"loss_chunks", of(m.loss_chunks)},
+          {"sliding_window", of(m.sliding_window)},
+          {"full_attention_every", of(m.full_attention_every)},
           {"qkv_bias", of(m.qkv_bias)},
           {"qk_norm", of(m.qk_norm)},
           {"tied_embeddings", of(m.tied_embeddings)},
+          {"output_bias", of(m.output_bias)},
+          {"attention_sinks", of(m.attention_sinks)},
           {"rope_theta", m.rope_theta},
           {"norm_eps", m.norm_eps},
+          {"attention_soft_cap", m.attention_soft_cap},
           {"lr", o.lr},
           {"rope_factor", m.rope_scaling.factor},
           {"rope_low_freq_factor", m.rope_scaling.low},

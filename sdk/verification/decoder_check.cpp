@@ -94,13 +94,13 @@ models::DecoderParameters first_layers(models::DecoderParameters ids, std::int64
 
 struct Used {
   std::vector<train::ParameterSet::Id> ids;  // of the parameters of such a model, rising
-  std::vector<bool> is_norm;                 // by parameter of the set
+  std::vector<bool> is_resident;             // by parameter of the set
 };
 Used parameters_of(const train::ParameterSet& set, const models::DecoderConfig& config) {
   Used used{{}, std::vector<bool>(set.all().size())};
   for (const DecoderParameter& p : decoder_parameters_of(config)) {
     used.ids.push_back(decoder_parameter(set, p.name));
-    used.is_norm[used.ids.back()] = p.is_norm();
+    used.is_resident[used.ids.back()] = p.is_resident();
   }
   std::sort(used.ids.begin(), used.ids.end());
   return used;
@@ -175,6 +175,9 @@ models::DecoderConfig reference_shape(models::DecoderConfig c, const SharedWork&
   c.layers = std::min(layers, least);
   const std::int64_t context = std::min(c.context_length, most_tokens);
   for (c.context_length = context; c.context_length > least_tokens && !is_affordable(c, shared);) c.context_length /= 2;
+  // So that a window hides some of so few tokens.
+  if (c.sliding_window > 0)
+    c.sliding_window = std::min(c.sliding_window, std::max<std::int64_t>(1, c.context_length / 2));
   // Of a model that is wide, one layer and few tokens may take longer than others; but not more memory.
   if (elements_of(c) > most_elements) {
     c.layers = c.experts.first_dense_layers = 0;
@@ -224,9 +227,9 @@ Verified compare_with_float64(const Host& host, models::DecoderTrainer& trainer,
   models::DecoderConfig at_once = shape;  // of all micro-batches
   at_once.batch_size *= at_once.accumulation_steps;
   // The numbers that a product reads: rounding weights to their copy is no error of an operation. Operations read
-  // norms' weights as the optimizer has them, and all others, biases too, in the activations' format.
+  // norms' weights and sinks as the optimizer has them, and all others, biases too, in the activations' format.
   const auto unscale = static_cast<float>(1 / (trainer.scaler().active() ? loss_scale : 1));
-  ParametersInPlace parameters(backend, set, used.ids, used.is_norm, unscale);
+  ParametersInPlace parameters(backend, set, used.ids, used.is_resident, unscale);
   // Where rounding decides which expert is the better one, the device's choice counts.
   ChosenExperts chosen = chosen_experts(backend, model);
   chosen.rounding = shape.experts.routing == models::Routing::learned ? choice_rounding(shape)

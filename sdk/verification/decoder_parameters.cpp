@@ -63,6 +63,8 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
     matrix(layer + "attn.k_proj", keys, width);
     matrix(layer + "attn.v_proj", keys, width);
     matrix(layer + "attn.output_proj", width, queries);
+    if (c.output_bias) bias(layer + "attn.output_proj", width);
+    if (c.attention_sinks) all.push_back({layer + "attn.sinks", {c.heads}, 0, 0});
     if (c.qkv_bias) {
       bias(layer + "attn.q_proj", queries);
       bias(layer + "attn.k_proj", keys);

@@ -28,10 +28,13 @@ struct LayerIds {
     if (!has_experts) w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
     if (c.post_norms) after1 = find("post_attention_norm.weight"), after2 = find("post_ffw_norm.weight");
     if (c.qk_norm) q_norm = find("attn.q_norm.weight"), k_norm = find("attn.k_norm.weight");
+    if (c.output_bias) output_bias = find("attn.output_proj.bias");
+    if (c.attention_sinks) sinks = find("attn.sinks");
     if (!c.qkv_bias) return;
     q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
   }
-  train::ParameterSet::Id ln1, ln2, q, k, v, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0, v_bias = 0;
+  train::ParameterSet::Id ln1, ln2, q, k, v, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0, v_bias = 0,
+                                                     output_bias = 0, sinks = 0;
   train::ParameterSet::Id q_norm = 0, k_norm = 0;
   train::ParameterSet::Id after1 = 0, after2 = 0;  // norms at the ends of the branches
   bool has_experts;
@@ -50,6 +53,9 @@ struct Layer {  // backward reads these
   Matrix raw_q, raw_k;  // with norms of heads: what these read
   Norm q_norm, k_norm;
   std::vector<Matrix> probabilities;  // by sequence and head, [T, T]
+  std::vector<Matrix> slopes;         // of a soft cap, the same; empty: there is none
+  Matrix of_sinks;                    // [sequence and head, T], what a sink takes; with sinks
+  std::size_t window = 0;             // 0: a token sees all before it
   std::optional<ExpertsReference> experts;
 };
 
@@ -80,8 +86,8 @@ class Reference {
     multiply(x, embedding_factor());
     std::vector<Layer> layers;
     for (const LayerIds& p : layers_) {
-      layers.push_back(forward(p, layers.size(), std::move(x)));
-      const auto l = static_cast<std::int64_t>(layers.size()) - 1;
+      const auto l = static_cast<std::int64_t>(layers.size());
+      layers.push_back(forward(p, l, std::move(x)));
       x = p.has_experts ? output_of_experts(l, layers.back()) : output_of(p, layers.back());
     }
     const Norm norm = normed(x, ln_final_);
@@ -89,7 +95,7 @@ class Reference {
     const Matrix dnormed = parameters_.project_back(dlogits, head_);
     Matrix dx = norm_backward(dnormed, x, norm, ln_final_);
     for (std::size_t l = layers.size(); l-- > 0;) {
-      dx = backward(layers_[l], l, layers[l], std::move(dx));
+      dx = backward(layers_[l], static_cast<std::int64_t>(l), layers[l], std::move(dx));
       layers.pop_back();
     }
     multiply(dx, embedding_factor());
@@ -182,10 +188,9 @@ class Reference {
   }
 
   // Interleaved pairs; position within the sequence.
-  void rotate(Matrix& x, std::size_t layer, double direction) const {
+  void rotate(Matrix& x, std::int64_t layer, double direction) const {
     // Beside layers that see everything others may have a rotation that is not scaled.
-    const bool is_full =
-        c_.full_attention_every > 0 && (layer + 1) % static_cast<std::size_t>(c_.full_attention_every) == 0;
+    const bool is_full = c_.full_attention_every > 0 && (layer + 1) % c_.full_attention_every == 0;
     const bool is_local = c_.rope_local_theta != 0 && !is_full;
     const compute::RotaryScaling scaling = is_local ? compute::RotaryScaling() : c_.rope_scaling;
     const double theta = is_local ? c_.rope_local_theta : c_.rope_theta;
@@ -225,25 +230,49 @@ class Reference {
     return 1 / std::sqrt(c_.query_pre_attn_scalar > 0 ? c_.query_pre_attn_scalar : static_cast<double>(head_dim_));
   }
 
-  void attend(Layer& l) const {
+  // The first token that token i sees.
+  static std::size_t first_seen(const Layer& l, std::size_t i) {
+    return l.window > 0 && i + 1 > l.window ? i + 1 - l.window : 0;
+  }
+  // The window of a layer: every so manyth has none.
+  std::size_t window_of(std::int64_t layer) const {
+    if (c_.full_attention_every > 0 && layer % c_.full_attention_every == c_.full_attention_every - 1) return 0;
+    return static_cast<std::size_t>(c_.sliding_window);
+  }
+  void attend(const LayerIds& ids, Layer& l) const {
+    const double cap = c_.attention_soft_cap;
+    const std::vector<double> sinks =
+        c_.attention_sinks ? parameters_.vector(ids.sinks) : std::vector<double>(heads_, -INFINITY);
     l.attention = Matrix(l.q.rows, q_width_);
+    l.of_sinks = Matrix(batch_ * heads_, context_);
     for (std::size_t s = 0; s < batch_; ++s)
       for (std::size_t h = 0; h < heads_; ++h) {
         const std::size_t first = s * context_;
-        Matrix p(context_, context_);
+        Matrix p(context_, context_), slopes(cap > 0 ? context_ : 0, context_);
         for (std::size_t i = 0; i < context_; ++i) {
-          double total = 0;
-          for (std::size_t j = 0; j <= i; ++j)
-            total += p.row(i)[j] = std::exp(dot(l.q, first + i, l.k, first + j, h) * score_scale());
-          for (std::size_t j = 0; j <= i; ++j) {
+          const double of_sink = std::exp(sinks[h]);
+          double total = of_sink;
+          for (std::size_t j = first_seen(l, i); j <= i; ++j) {
+            double score = dot(l.q, first + i, l.k, first + j, h) * score_scale();
+            if (cap > 0) {
+              const double bent = std::tanh(score / cap);
+              score = cap * bent;
+              slopes.row(i)[j] = 1 - bent * bent;
+            }
+            total += p.row(i)[j] = std::exp(score);
+          }
+          l.of_sinks.row(s * heads_ + h)[i] = of_sink / total;
+          for (std::size_t j = first_seen(l, i); j <= i; ++j) {
             p.row(i)[j] /= total;
             add_head(l.attention, first + i, p.row(i)[j], l.v, first + j, h);
           }
         }
         l.probabilities.push_back(std::move(p));
+        if (cap > 0) l.slopes.push_back(std::move(slopes));
       }
   }
-  void attend_backward(const Layer& l, const Matrix& dy, Matrix& dq, Matrix& dk, Matrix& dv) const {
+  void attend_backward(const LayerIds& ids, const Layer& l, const Matrix& dy, Matrix& dq, Matrix& dk, Matrix& dv) {
+    std::vector<double> dsinks(heads_);
     for (std::size_t s = 0; s < batch_; ++s)
       for (std::size_t h = 0; h < heads_; ++h) {
         const std::size_t first = s * context_;
@@ -251,18 +280,21 @@ class Reference {
         for (std::size_t i = 0; i < context_; ++i) {
           std::vector<double> dp(i + 1);
           double along = 0;
-          for (std::size_t j = 0; j <= i; ++j) {
+          for (std::size_t j = first_seen(l, i); j <= i; ++j) {
             dp[j] = dot(dy, first + i, l.v, first + j, h);
             along += dp[j] * p.row(i)[j];
             add_head(dv, first + j, p.row(i)[j], dy, first + i, h);
           }
-          for (std::size_t j = 0; j <= i; ++j) {
-            const double dscore = p.row(i)[j] * (dp[j] - along) * score_scale();
+          dsinks[h] -= l.of_sinks.row(s * heads_ + h)[i] * along;
+          for (std::size_t j = first_seen(l, i); j <= i; ++j) {
+            const double slope = l.slopes.empty() ? 1 : l.slopes[s * heads_ + h].row(i)[j];
+            const double dscore = p.row(i)[j] * (dp[j] - along) * slope * score_scale();
             add_head(dq, first + i, dscore, l.k, first + j, h);
             add_head(dk, first + j, dscore, l.q, first + i, h);
           }
         }
       }
+    if (c_.attention_sinks) parameters_.keep(ids.sinks, dsinks);
   }
 
   // What is added to the residual stream, and its gradient by the branch.
@@ -276,8 +308,9 @@ class Reference {
     return c_.post_norms ? norm_backward(dx, kept, after, norm) : dx;
   }
 
-  Layer forward(const LayerIds& p, std::size_t layer, Matrix input) const {
+  Layer forward(const LayerIds& p, std::int64_t layer, Matrix input) const {
     Layer l;
+    l.window = window_of(layer);
     l.input = std::move(input);
     l.norm1 = normed(l.input, p.ln1);
     l.q = project(l.norm1.y, p.q), l.k = project(l.norm1.y, p.k), l.v = project(l.norm1.y, p.v);
@@ -285,8 +318,10 @@ class Reference {
     if (c_.qk_norm) norm_heads(l.q, l.raw_q, l.q_norm, p.q_norm), norm_heads(l.k, l.raw_k, l.k_norm, p.k_norm);
     rotate(l.q, layer, 1);
     rotate(l.k, layer, 1);
-    attend(l);
-    l.middle = end_of(project(l.attention, p.output), p.after1, l.branch1, l.after1);
+    attend(p, l);
+    Matrix branch = project(l.attention, p.output);
+    if (c_.output_bias) add_bias(branch, p.output_bias);
+    l.middle = end_of(std::move(branch), p.after1, l.branch1, l.after1);
     add_to(l.middle, l.input);
     l.norm2 = normed(l.middle, p.ln2);
     if (p.has_experts) return l;
@@ -338,13 +373,15 @@ class Reference {
     return dnormed;
   }
 
-  Matrix backward(const LayerIds& p, std::size_t layer, const Layer& l, Matrix dx) {
+  Matrix backward(const LayerIds& p, std::int64_t layer, const Layer& l, Matrix dx) {
     const Matrix dnormed = l.experts ? l.experts->backward(dx) : feed_forward_backward(p, l, dx);
     add_to(dx, norm_backward(dnormed, l.middle, l.norm2, p.ln2));
 
-    const Matrix dattention = project_backward(end_backward(dx, l.branch1, l.after1, p.after1), l.attention, p.output);
+    const Matrix dbranch = end_backward(dx, l.branch1, l.after1, p.after1);
+    if (c_.output_bias) keep_bias(dbranch, p.output_bias);
+    const Matrix dattention = project_backward(dbranch, l.attention, p.output);
     Matrix dq(l.q.rows, q_width_), dk(l.q.rows, kv_width_), dv(l.q.rows, kv_width_);
-    attend_backward(l, dattention, dq, dk, dv);
+    attend_backward(p, l, dattention, dq, dk, dv);
     rotate(dq, layer, -1);
     rotate(dk, layer, -1);
     if (c_.qk_norm) {

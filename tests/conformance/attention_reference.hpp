@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "cuda/attention_guards.hpp"
 #include "harness.hpp"
@@ -12,6 +13,17 @@ namespace assay::conformance {
 inline std::int64_t visible(std::int64_t i, std::int64_t queries, std::int64_t keys, bool causal) {
   return causal ? std::max<std::int64_t>(0, std::min(keys, i + 1 + keys - queries)) : keys;
 }
+
+// What a query sees, and what becomes of its scores.
+struct AttentionKind {
+  bool causal;
+  std::int64_t window = 0;
+  double soft_cap = 0.0;
+  Values sinks = {};  // by head; empty: there are none
+
+  AttentionKind(bool c, std::int64_t w = 0, double cap = 0.0, Values s = {})  // NOLINT: a bool is a kind
+      : causal(c), window(w), soft_cap(cap), sinks(std::move(s)) {}
+};
 
 struct AttentionSizes {
   std::int64_t batch, queries, keys, heads, depth;
@@ -37,7 +49,7 @@ struct Attended {
   Values out, lse;
 };
 struct AttentionGradients {
-  Values q, k, v;
+  Values q, k, v, sinks;
 };
 
 inline double dot(const double* a, const double* b, std::int64_t n) {
@@ -46,12 +58,17 @@ inline double dot(const double* a, const double* b, std::int64_t n) {
   return sum;
 }
 
-// The probabilities of one query, from its scores and (where given) its log-sum-exp.
-inline Values scores_of(const AttentionSizes& s, const Values& q, const Values& k, double scale, bool causal,
-                        std::int64_t b, std::int64_t h, std::int64_t i) {
-  Values scores(static_cast<std::size_t>(visible(i, s.queries, s.keys, causal)));
-  for (std::size_t j = 0; j < scores.size(); ++j)
-    scores[j] = scale * dot(&q[s.query_at(b, i, h)], &k[s.key_at(b, static_cast<std::int64_t>(j), h)], s.depth);
+// The scores of one query; -infinity of a key before its window.
+inline Values scores_of(const AttentionSizes& s, const Values& q, const Values& k, double scale,
+                        const AttentionKind& kind, std::int64_t b, std::int64_t h, std::int64_t i) {
+  Values scores(static_cast<std::size_t>(visible(i, s.queries, s.keys, kind.causal)));
+  for (std::size_t j = 0; j < scores.size(); ++j) {
+    const auto key = static_cast<std::int64_t>(j);
+    scores[j] = scale * dot(&q[s.query_at(b, i, h)], &k[s.key_at(b, key, h)], s.depth);
+    if (kind.soft_cap > 0) scores[j] = kind.soft_cap * std::tanh(scores[j] / kind.soft_cap);
+    if (kind.window > 0 && i + (s.keys - s.queries) - key >= kind.window)
+      scores[j] = -std::numeric_limits<double>::infinity();
+  }
   return scores;
 }
 
@@ -70,14 +87,17 @@ void each_query(const AttentionSizes& s, Visit visit) {
 
 // `mask` [B, H, Tq, Tk], what each probability is multiplied by; empty: 1.
 inline Attended attend(const AttentionSizes& s, const Values& q, const Values& k, const Values& v, double scale,
-                       bool causal, const Values& mask = {}) {
+                       const AttentionKind& kind, const Values& mask = {}) {
   Attended a{Values(q.size()), Values(static_cast<std::size_t>(s.batch * s.heads * s.queries))};
   each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
-    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
+    const Values scores = scores_of(s, q, k, scale, kind, b, h, i);
     double high = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    if (!kind.sinks.empty()) high = kind.sinks[static_cast<std::size_t>(h)], sum = 1.0;
+    const double sink = high;
     for (const double x : scores) high = std::max(high, x);
+    if (sum > 0) sum = std::exp(sink - high);
     for (const double x : scores) sum += std::exp(x - high);
-    a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = scores.empty() ? high : high + std::log(sum);
+    a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = sum > 0 ? high + std::log(sum) : high;
     for (std::size_t j = 0; j < scores.size(); ++j)
       for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d)
         a.out[s.query_at(b, i, h) + d] += std::exp(scores[j] - high) / sum * mask_at(s, mask, b, h, i, j) *
@@ -87,18 +107,22 @@ inline Attended attend(const AttentionSizes& s, const Values& q, const Values& k
 }
 
 inline AttentionGradients attend_backward(const AttentionSizes& s, const Values& q, const Values& k, const Values& v,
-                                          const Attended& a, const Values& dout, double scale, bool causal,
-                                          const Values& mask = {}) {
-  AttentionGradients g{Values(q.size()), Values(k.size()), Values(v.size())};
+                                          const Attended& a, const Values& dout, double scale,
+                                          const AttentionKind& kind, const Values& mask = {}) {
+  AttentionGradients g{Values(q.size()), Values(k.size()), Values(v.size()), Values(kind.sinks.size())};
   each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
-    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
+    const Values scores = scores_of(s, q, k, scale, kind, b, h, i);
     const std::size_t query = s.query_at(b, i, h);
     const double delta = dot(&dout[query], &a.out[query], s.depth);
+    const double lse = a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)];
+    if (!kind.sinks.empty())
+      g.sinks[static_cast<std::size_t>(h)] -= std::exp(kind.sinks[static_cast<std::size_t>(h)] - lse) * delta;
     for (std::size_t j = 0; j < scores.size(); ++j) {
       const std::size_t key = s.key_at(b, static_cast<std::int64_t>(j), h);
-      const double p = std::exp(scores[j] - a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)]);
+      const double p = std::exp(scores[j] - lse);
+      const double t = kind.soft_cap > 0 && p > 0 ? scores[j] / kind.soft_cap : 0.0;
       const double kept = mask_at(s, mask, b, h, i, j);
-      const double ds = p * (kept * dot(&dout[query], &v[key], s.depth) - delta) * scale;
+      const double ds = p * (kept * dot(&dout[query], &v[key], s.depth) - delta) * scale * (1 - t * t);
       for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d) {
         g.v[key + d] += kept * p * dout[query + d];
         g.q[query + d] += ds * k[key + d];
@@ -140,9 +164,11 @@ class AttentionOperand {
 
 inline bool by_cudnn(DType t) { return is_cuda() && t != DType::f32; }
 
-inline bool refused(DType t, const AttentionSizes& s, bool causal, bool backward) {
-  const cuda::AttentionProblem problem{t,       s.batch, s.heads,  s.queries, s.keys,
-                                       s.depth, causal,  backward, 0.0F,      s.key_heads()};
+inline bool refused(DType t, const AttentionSizes& s, const AttentionKind& kind, bool backward) {
+  const std::int64_t window = kind.window < s.keys ? kind.window : 0;
+  const cuda::AttentionProblem problem{t,      s.batch,       s.heads,     s.queries,
+                                       s.keys, s.depth,       kind.causal, backward,
+                                       0.0F,   s.key_heads(), window,      static_cast<float>(kind.soft_cap)};
   return by_cudnn(t) && !cuda::attention_refusal(problem).empty();
 }
 

@@ -255,10 +255,24 @@ inline op::DropoutAddLayerNormBackward sample(Given& g, Kind<op::DropoutAddLayer
 
 // ---- attention
 inline op::SoftmaxForward sample(Given& g, Kind<op::SoftmaxForward>) {
-  return {.x = g.numbers({6, 6}), .y = g.room({6, 6}), .scale = 0.5F, .causal = true};
+  return {.x = g.numbers({2, 3, 6, 6}),
+          .y = g.room({2, 3, 6, 6}),
+          .scale = 0.5F,
+          .causal = true,
+          .window = 4,
+          .soft_cap = 1.5F,
+          .sinks = g.numbers({3}),
+          .lse = g.room({2, 3, 6})};
 }
 inline op::SoftmaxBackward sample(Given& g, Kind<op::SoftmaxBackward>) {
-  return {.y = g.positive({6, 6}), .dy = g.numbers({6, 6}), .dx = g.room({6, 6}), .scale = 0.5F};
+  return {.y = g.positive({2, 3, 6, 6}),
+          .dy = g.numbers({2, 3, 6, 6}),
+          .dx = g.room({2, 3, 6, 6}),
+          .scale = 0.5F,
+          .soft_cap = 8.0F,
+          .sinks = g.numbers({3}),
+          .lse = g.positive({2, 3, 6}),
+          .dsinks = g.room({3})};
 }
 inline op::AttentionForward sample(Given& g, Kind<op::AttentionForward>) {
   const Shape shape{2, 6, 3, 8};
@@ -267,7 +281,8 @@ inline op::AttentionForward sample(Given& g, Kind<op::AttentionForward>) {
           .v = g.numbers(shape),
           .out = g.room(shape),
           .lse = g.room({2, 3, 6}),
-          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout()}};
+          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout(), .window = 4, .soft_cap = 1.5F},
+          .sinks = g.numbers({3})};
 }
 inline op::AttentionBackward sample(Given& g, Kind<op::AttentionBackward>) {
   const Shape shape{2, 6, 3, 8};
@@ -280,7 +295,9 @@ inline op::AttentionBackward sample(Given& g, Kind<op::AttentionBackward>) {
           .dq = g.room(shape),
           .dk = g.room(shape),
           .dv = g.room(shape),
-          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout()}};
+          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout(), .window = 4, .soft_cap = 1.5F},
+          .sinks = g.numbers({3}),
+          .dsinks = g.room({3})};
 }
 
 // ---- losses

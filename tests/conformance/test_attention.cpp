@@ -11,12 +11,15 @@ namespace {
 using compute::AttentionShape;
 
 // ---- softmax -------------------------------------------------------------------------------------------------------
-Values softmax(const Values& x, std::int64_t queries, std::int64_t keys, double scale, bool causal) {
+Values softmax(const Values& x, std::int64_t queries, std::int64_t keys, double scale, bool causal,
+               std::int64_t window = 0) {
   Values y(x.size());
   for (std::size_t r = 0; r < x.size() / static_cast<std::size_t>(keys); ++r) {
-    const std::size_t first = r * static_cast<std::size_t>(keys);
+    const std::int64_t row = static_cast<std::int64_t>(r) % queries;
+    const std::int64_t hidden = window > 0 ? std::max<std::int64_t>(0, row + 1 + keys - queries - window) : 0;
+    const std::size_t first = r * static_cast<std::size_t>(keys) + static_cast<std::size_t>(hidden);
     const std::size_t end =
-        first + static_cast<std::size_t>(visible(static_cast<std::int64_t>(r) % queries, queries, keys, causal));
+        r * static_cast<std::size_t>(keys) + static_cast<std::size_t>(visible(row, queries, keys, causal));
     double high = -std::numeric_limits<double>::infinity(), sum = 0.0;
     for (std::size_t i = first; i < end; ++i) high = std::max(high, scale * x[i]);
     for (std::size_t i = first; i < end; ++i) sum += y[i] = std::exp(scale * x[i] - high);
@@ -44,6 +47,21 @@ TEST(Softmax, Forward) {
             check("softmax_forward", t, y.read(), softmax(x, queries, shape.back(), scale, causal),
                   tolerance_of(t, 3e-6));
           }
+}
+
+TEST(Softmax, OfWindow) {
+  for (const DType t : float_types())
+    for (const Shape& shape : {Shape{2, 17, 33}, Shape{33, 17}, Shape{2, 130, 257}})
+      for (const bool causal : {false, true})
+        for (const std::int64_t window : {1, 9, 64}) {
+          const Values x = random_values(t, elements(shape), 6, 3.0, 8.0);
+          const DeviceTensor x_there(t, shape, x), y(t, shape);
+          run([&] {
+            backend().run(op::SoftmaxForward{.x = x_there, .y = y, .scale = 0.5F, .causal = causal, .window = window});
+          });
+          check("softmax_forward of a window", t, y.read(),
+                softmax(x, shape[shape.size() - 2], shape.back(), 0.5, causal, window), tolerance_of(t, 3e-6));
+        }
 }
 
 TEST(Softmax, BackwardByDifferences) {
@@ -110,8 +128,11 @@ void check_lse(DType t, const Values& got, const Values& expected) {
   check("attention_forward lse", t, finite_got, finite_expected, by_cudnn(t) ? 1e-4 : 2e-6);
 }
 
-void test_attention(DType t, const AttentionSizes& s, bool causal, AttentionLayout layout, float dropped = 0.0F) {
-  SCOPED_TRACE(::testing::Message() << s << ' ' << name_of(t) << (causal ? " causal" : "") << " layout " << int(layout)
+void test_attention(DType t, const AttentionSizes& s, const AttentionKind& kind, AttentionLayout layout,
+                    float dropped = 0.0F) {
+  SCOPED_TRACE(::testing::Message() << s << ' ' << name_of(t) << (kind.causal ? " causal" : "") << " window "
+                                    << kind.window << " cap " << kind.soft_cap
+                                    << (kind.sinks.empty() ? "" : " with sinks") << " layout " << int(layout)
                                     << " dropped " << dropped);
   const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
   using enum AttentionSide;
@@ -123,11 +144,24 @@ void test_attention(DType t, const AttentionSizes& s, bool causal, AttentionLayo
   const AttentionOperand dk(t, s, keys, layout), dv(t, s, keys, layout);
   const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
   const DeviceTensor step(DType::i64, {1}, {5});
-  const AttentionShape shape{static_cast<float>(scale), causal, {dropped, 17, 3, dropped > 0.0F ? step : Tensor{}}};
+  const AttentionShape shape{static_cast<float>(scale),
+                             kind.causal,
+                             {dropped, 17, 3, dropped > 0.0F ? step : Tensor{}},
+                             kind.window,
+                             static_cast<float>(kind.soft_cap)};
+  const bool has_sinks = !kind.sinks.empty();
+  const Shape sink_shape{has_sinks ? s.heads : 0};
+  const DeviceTensor sinks(DType::f32, sink_shape, kind.sinks), dsinks(DType::f32, sink_shape);
+  const Tensor none;
   const Values mask = mask_of({s.batch, s.heads, s.queries, s.keys}, shape.dropout);
   const auto forward = [&] {
-    backend().run(
-        op::AttentionForward{.q = q_there, .k = k_there, .v = v_there, .out = out, .lse = lse, .shape = shape});
+    backend().run(op::AttentionForward{.q = q_there,
+                                       .k = k_there,
+                                       .v = v_there,
+                                       .out = out,
+                                       .lse = lse,
+                                       .shape = shape,
+                                       .sinks = has_sinks ? sinks.tensor() : none});
   };
   const auto backward = [&] {
     backend().run(op::AttentionBackward{.q = q_there,
@@ -139,31 +173,36 @@ void test_attention(DType t, const AttentionSizes& s, bool causal, AttentionLayo
                                         .dq = dq,
                                         .dk = dk,
                                         .dv = dv,
-                                        .shape = shape});
+                                        .shape = shape,
+                                        .sinks = has_sinks ? sinks.tensor() : none,
+                                        .dsinks = has_sinks ? dsinks.tensor() : none});
   };
-  if (refused(t, s, causal, false)) {
+  if (refused(t, s, kind, false)) {
     EXPECT_EQ(status_of([&] { run(forward); }), ASSAY_UNSUPPORTED);
     EXPECT_EQ(status_of([&] { run(backward); }), ASSAY_UNSUPPORTED);
     return;
   }
   run(forward);
-  Attended expected = attend(s, q, k, v, scale, causal, mask);
+  Attended expected = attend(s, q, k, v, scale, kind, mask);
   check("attention_forward", t, out.read(), expected.out, attention_tolerance(t, 6e-6));
   check_lse(t, lse.read(), expected.lse);
-  if (refused(t, s, causal, true)) {
+  if (refused(t, s, kind, true)) {
     EXPECT_EQ(status_of([&] { run(backward); }), ASSAY_UNSUPPORTED);
     return;
   }
   // The backward starts from what the forward stored, rounded as it is.
   expected.out = out.read();
   run(backward);
-  const AttentionGradients g = attend_backward(s, q, k, v, expected, dout, scale, causal, mask);
+  const AttentionGradients g = attend_backward(s, q, k, v, expected, dout, scale, kind, mask);
   // One key leaves ds = p (dp - delta) = 0 but for rounding, which no relative error measures.
-  if (s.keys > 1) {
-    check("attention_backward dq", t, dq.read(), g.q, attention_tolerance(t, 1e-5));
-    check("attention_backward dk", t, dk.read(), g.k, attention_tolerance(t, 1e-5));
+  // The slope of a cap is 1 less a square that may be near it.
+  const double of_scores = attention_tolerance(t, kind.soft_cap > 0 ? 3e-5 : 1e-5);
+  if (s.keys > 1 && !(kind.causal && kind.window == 1)) {
+    check("attention_backward dq", t, dq.read(), g.q, of_scores);
+    check("attention_backward dk", t, dk.read(), g.k, of_scores);
   }
   check("attention_backward dv", t, dv.read(), g.v, attention_tolerance(t, 1e-5));
+  if (has_sinks) check("attention_backward dsinks", DType::f32, dsinks.read(), g.sinks, by_cudnn(t) ? 1e-3 : 1e-5);
 }
 
 TEST(Attention, ForwardAndBackward) {
@@ -205,6 +244,38 @@ TEST(Attention, OfGroupedQueries) {
         if (t == DType::f32) test_attention(t, s, causal, AttentionLayout::heads_outside);
         if (!by_cudnn(t) && causal) test_attention(t, s, causal, AttentionLayout::packed, 0.1F);
       }
+}
+
+// Windows of one key, that end within blocks, at their ends and behind all keys; lengths of several blocks, so that
+// some are left out whole, from either side; rectangles, and groups.
+TEST(Attention, SlidingWindow) {
+  struct {
+    AttentionSizes sizes;
+    std::int64_t window;
+  } const cases[] = {{{1, 33, 33, 2, 16}, 1},        {{2, 130, 130, 4, 32, 2}, 64}, {{1, 530, 530, 2, 32}, 70},
+                     {{1, 65, 130, 3, 24, 1}, 50},   {{1, 256, 256, 2, 64}, 128},   {{1, 256, 256, 1, 64}, 256},
+                     {{1, 300, 300, 1, 128}, 1'000}, {{1, 128, 256, 2, 64}, 70}};
+  for (const DType t : float_types())
+    for (const auto& [sizes, window] : cases)
+      for (const bool causal : {false, true}) test_attention(t, sizes, {causal, window}, AttentionLayout::packed);
+  test_attention(DType::f32, {1, 130, 130, 2, 16}, {true, 40}, AttentionLayout::packed, 0.1F);
+}
+
+// With caps that scores come near, and sinks below and above the scores; keys that no query's window reaches, and
+// queries that see no key.
+TEST(Attention, SoftCapAndSinks) {
+  const auto sinks = [](std::int64_t heads) { return random_values(DType::f32, heads, 14, 1.0, 3.0); };
+  for (const DType t : float_types())
+    for (const AttentionSizes& s : {AttentionSizes{2, 130, 130, 4, 32, 2}, AttentionSizes{1, 256, 256, 2, 64}})
+      for (const bool causal : {false, true})
+        for (const std::int64_t window : {0, 50}) {
+          if (!causal && window == 0 && s.queries == 256) continue;
+          test_attention(t, s, {causal, window, 1.5}, AttentionLayout::packed);
+          test_attention(t, s, {causal, window, 0.0, sinks(s.heads)}, AttentionLayout::packed);
+          if (causal) test_attention(t, s, {causal, window, 1.5, sinks(s.heads)}, AttentionLayout::packed);
+        }
+  for (const AttentionSizes& s : {AttentionSizes{1, 40, 10, 2, 16}, AttentionSizes{1, 10, 300, 2, 16}})
+    test_attention(DType::f32, s, {true, 20, 1.5, sinks(2)}, AttentionLayout::packed, 0.1F);
 }
 
 TEST(Attention, ByCudnn) {
@@ -282,6 +353,14 @@ TEST(Attention, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(call(q, k, odd, q, lse), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(q, k, q, q, lse), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(q, k, k, q, short_lse), ASSAY_INVALID_ARGUMENT);
+  const auto of_kind = [&](const AttentionShape& shape, const Tensor& sinks) {
+    return status_of([&] {
+      backend().run(op::AttentionForward{.q = q, .k = k, .v = k, .out = q, .lse = lse, .shape = shape, .sinks = sinks});
+    });
+  };
+  EXPECT_EQ(of_kind({1.0F, true, {}, -1}, {}), ASSAY_INVALID_ARGUMENT) << "a window below 0";
+  EXPECT_EQ(of_kind({1.0F, true, {}, 0, -1.0F}, {}), ASSAY_INVALID_ARGUMENT) << "a cap below 0";
+  EXPECT_EQ(of_kind({1.0F, true}, DeviceTensor(DType::f32, {3})), ASSAY_INVALID_ARGUMENT) << "a sink too many";
   const DeviceTensor more_heads(DType::f32, {1, 6, 4, 8}), three_heads(DType::f32, {1, 4, 3, 8});
   EXPECT_EQ(call(q, more_heads, more_heads, q, lse), ASSAY_INVALID_ARGUMENT) << "more heads of keys than of queries";
   EXPECT_EQ(call(three_heads, k, k, three_heads, DeviceTensor(DType::f32, {1, 3, 4})), ASSAY_INVALID_ARGUMENT);

@@ -31,10 +31,18 @@ struct Variant {
   bool qk_norm = false;  // norms of queries and keys, and heads of a width of their own (tests/data/decoder_qk_norm)
   const char* family = nullptr;  // of scripts/decoder_families.py
 
+  bool windows = false;  // in some layers, with sinks, capped scores and biases (tests/data/decoder_windows)
+
   const char* reference() const {
-    return family ? family : qk_norm ? "decoder_qk_norm" : grouped ? "decoder_grouped" : "decoder";
+    return family    ? family
+           : windows ? "decoder_windows"
+           : qk_norm ? "decoder_qk_norm"
+           : grouped ? "decoder_grouped"
+                     : "decoder";
   }
-  double lr() const { return family ? 1e-3 : qk_norm || grouped ? 1e-4 : 1e-2; }  // of the reference's three steps
+  double lr() const {  // of the reference's three steps
+    return family ? 1e-3 : windows || qk_norm || grouped ? 1e-4 : 1e-2;
+  }
 };
 constexpr Variant variants[] = {{"fused_flash", true, true, false},
                                 {"fused_naive", true, false, false},
@@ -66,6 +74,16 @@ constexpr Variant qk_norm_variants[] = {
      .side_lane = true,
      .micro_batches = 2,
      .qk_norm = true}};
+constexpr Variant windows_variants[] = {
+    {.name = "fused_flash", .fused = true, .flash = true, .checkpointing = false, .windows = true},
+    {.name = "unfused_naive", .fused = false, .flash = false, .checkpointing = false, .windows = true},
+    {.name = "naive_in_parts", .fused = true, .flash = false, .checkpointing = true, .score_rows = 8, .windows = true},
+    {.name = "micro_batches",
+     .fused = false,
+     .flash = true,
+     .checkpointing = true,
+     .micro_batches = 2,
+     .windows = true}};
 // The same of a head with weights of its own.
 constexpr Variant parts_variants[] = {{"loss_in_chunks", true, true, false, false, false, 0, 5},
                                       {"micro_batches", true, true, false, true, false, 0, 1, 2},
@@ -112,6 +130,13 @@ DecoderConfig config_of(const Variant& v, const PrecisionPolicy& precision) {
     c.d_model = 24, c.d_ff = 40, c.heads = 4, c.kv_heads = 2, c.head_dim = 10;
     c.qk_norm = c.tied_embeddings = true;
     c.rope_theta = 1e6, c.norm_eps = 1e-6;
+    return c;
+  }
+  if (v.windows) {
+    c.d_model = 32, c.d_ff = 40, c.layers = 3, c.heads = 4, c.kv_heads = 2, c.vocab_size = 61;
+    c.qkv_bias = c.output_bias = true;
+    c.sliding_window = 6, c.full_attention_every = 3;
+    c.attention_sinks = true, c.attention_soft_cap = 1.5;
   }
   if (!v.grouped) return c;
   c.heads = 6, c.kv_heads = 2;
@@ -236,7 +261,7 @@ TEST_P(DecoderParity, WeightsAfterThreeAdamWStepsInFp32) {
 
 // Of the backend and the variant.
 bool is_served(std::string_view precision, const Variant& v) {
-  if (precision.starts_with("fp8")) return v.fused && v.reference() != std::string_view("decoder_gemma");
+  if (precision.starts_with("fp8")) return v.fused && !v.windows && v.reference() != std::string_view("decoder_gemma");
   return is_cuda() || (precision != "tf32" && precision != "fp16");
 }
 
@@ -303,7 +328,7 @@ TEST_P(DecoderParity, AGraphDoesAsItsOperations) {
 TEST_P(DecoderParity, AStepAllocatesNothingOfItsOwn) {
   if (is_cuda()) GTEST_SKIP() << "counted on the CPU, whose kernels run in this process";
   // By the definition a group's heads have products each, and parts of the rows of queries, too.
-  const std::uint64_t of_attention = GetParam().grouped || GetParam().qk_norm ? 3 * 8 * 6 : 2 * 6;
+  const std::uint64_t of_attention = GetParam().grouped || GetParam().qk_norm || GetParam().windows ? 3 * 8 * 6 : 2 * 6;
   const auto of_head = static_cast<std::uint64_t>(3 * GetParam().loss_chunks);
   const std::uint64_t most_products =
       static_cast<std::uint64_t>(GetParam().micro_batches) * (2 * (3 * 7 + 7 + of_attention) + of_head);
@@ -347,6 +372,8 @@ INSTANTIATE_TEST_SUITE_P(QkNorm, DecoderParity, testing::ValuesIn(qk_norm_varian
 INSTANTIATE_TEST_SUITE_P(Grouped, DecoderParity, testing::ValuesIn(grouped_variants),
                          [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(Families, DecoderParity, testing::ValuesIn(family_variants),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Windows, DecoderParity, testing::ValuesIn(windows_variants),
                          [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(InParts, DecoderParity, testing::ValuesIn(parts_variants),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -53,6 +53,9 @@ AttentionKey key_of(const Configuration& c) {
   key.causal = p.causal;
   key.backward = p.backward;
   key.dropout = p.dropout;
+  key.window = p.window;
+  key.soft_cap = p.soft_cap;
+  key.sinks = p.sinks && !p.backward;
   key.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(p.depth)));
   const std::int64_t packed = p.heads + 2 * p.key_heads();
   const std::int64_t q_heads = c.layout == Layout::packed ? packed : p.heads;
@@ -95,6 +98,20 @@ std::vector<Configuration> configurations() {
       for (const auto& [batch, context] : {std::pair{1, 128}, {4, 1024}, {16, 1024}, {1, 4096}, {2, 8192}})
         both(std::string("decoder ") + model.name,
              {type, batch, model.heads, context, context, model.depth, true, false, 0.0F, model.key_heads});
+    // Windows (Gemma 3, gpt-oss), sinks and caps, at lengths that no block divides, too.
+    for (const std::int64_t depth : {64, 128, 256})
+      for (const std::int64_t times : {300, 1024, 8192})
+        for (const std::int64_t window : {0, 128, 1000}) {
+          if (window > 0) both("window", {type, 2, 16, times, times, depth, true, false, 0.0F, 8, window % times});
+          if (window < 1000) {
+            both("sinks", {type, 2, 16, times, times, depth, true, false, 0.0F, 8, window, 0.0F, true});
+            both("cap", {type, 2, 16, times, times, depth, true, false, 0.0F, 8, window, 50.0F});
+          }
+        }
+    both("cap and sinks", {type, 2, 4, 130, 130, 32, true, false, 0.0F, 2, 50, 1.5F, true});
+    both("window and dropout", {type, 2, 4, 256, 256, 64, true, false, 0.1F, 2, 50});
+    both("window of a rectangle", {type, 2, 3, 64, 128, 64, true, false, 0.0F, 0, 40});
+    both("window without causal", {type, 2, 3, 256, 256, 64, false, false, 0.0F, 0, 64});
     // The grouped queries of the conformance suite.
     for (const auto& [queries, keys, heads, depth, key_heads] : std::initializer_list<std::array<std::int64_t, 5>>{
              {33, 33, 4, 16, 2}, {130, 130, 4, 32, 2}, {64, 128, 6, 32, 3}, {200, 200, 7, 16, 1}})
@@ -145,6 +162,9 @@ std::vector<Configuration> configurations() {
   refused("one query", {DType::bf16, 4, 12, 1, 128, 64, false, true});
   refused("more queries than keys", {DType::bf16, 1, 2, 256, 128, 64, true, false});
   refused("rectangular mask with dropout", {DType::bf16, 1, 2, 64, 128, 64, true, false, 0.1F});
+  refused("window of more queries than keys", {DType::bf16, 1, 2, 256, 128, 64, false, false, 0.0F, 0, 40});
+  refused("cap and dropout", {DType::bf16, 1, 2, 128, 128, 64, true, false, 0.1F, 0, 0, 50.0F});
+  refused("one query with sinks", {DType::bf16, 1, 2, 1, 128, 64, false, false, 0.0F, 0, 0, 0.0F, true});
   refused("rectangular mask, 130 keys", {DType::bf16, 1, 2, 7, 130, 64, true, true});
   return all;
 }

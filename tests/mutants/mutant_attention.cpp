@@ -83,6 +83,9 @@ void MutantBackend::execute(const op::AttentionForward& op) {
     const auto call = [&] { real().run(changed); };
     if (!attends_backward_ && is_written_again(op.out) && broken("attention_forward.once")) return;
     if (s.causal && asks_otherwise("attention_forward.mask_ignored")) s.causal = false;
+    if (s.window > 0 && asks_otherwise("attention_forward.window_off_by_one")) ++s.window;
+    if (op.sinks && asks_otherwise("attention_forward.sinks_ignored")) changed.sinks = Tensor();
+    if (s.soft_cap > 0 && asks_otherwise("attention_forward.cap_ignored")) s.soft_cap = 0;
     if (asks_otherwise("attention_forward.scale_1_percent")) s.scale *= too_large;
     if (broken("attention_forward.last_key_missing")) return with_other<float>(op.v, clear_last_token, call);
     if (is_grouped(op.q, op.k) && op.k.dim(2) > 1 && broken("attention_forward.other_key_head"))
@@ -118,12 +121,15 @@ void MutantBackend::execute(const op::AttentionBackward& op) {
     s.dropout = dropout;
     if (s.dropout.probability > 0 && broken("dropout.backward_with_other_mask")) ++s.dropout.seed;
     const auto call = [&] { real().run(changed); };
+    if (s.window > 0 && asks_otherwise("attention_backward.window_off_by_one")) ++s.window;
     if (asks_otherwise("attention_backward.scale_1_percent")) s.scale *= too_large;
     if (broken("attention_backward.last_query_missing")) return with_other<float>(op.dout, clear_last_token, call);
     if (broken("attention_backward.sum_missing"))
       return with_other<float>(
           op.out, [](auto& values) { std::fill(values.begin(), values.end(), 0.0F); }, call);
     call();
+    if (op.dsinks && broken("attention_backward.dsinks_0"))
+      edit(op.dsinks, [](auto& values) { std::fill(values.begin(), values.end(), 0.0F); });
     if (is_grouped(op.q, op.k) && broken("attention_backward.last_head_missing"))
       return keeping(op.dq, [&] {
         with_other<float>(

@@ -94,10 +94,16 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "gemma",
       of_gemma +
           "tied_embeddings = true\npost_norms = true\nnorms_from_one = true\ngate_activation = \"gelu_tanh\"\n"
-          "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\nqk_norm = true\n");
+          "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\nqk_norm = "
+          "true\nsliding_window = 6\nfull_attention_every = 2\n");
   cases.back().only = {"rms_norm_forward", "rms_norm_backward", "swiglu", "scale"};
   add("decoder", "qk_norm", step + "qk_norm = true\nnorm_eps = 1e-6\n");
   cases.back().only = {"head_norm_rotary_forward", "head_norm_rotary_backward"};
+
+  add("decoder", "window",
+      step + "sliding_window = 5\nfull_attention_every = 2\nattention_sinks = true\nattention_soft_cap = 1.5\n");
+  cases.back().only = {"attention_forward.window", "attention_forward.sinks", "attention_forward.cap",
+                       "attention_backward.window", "attention_backward.dsinks"};
 
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();

@@ -1,4 +1,4 @@
-// Softmax, and attention by the score matrix of its definition.
+// Attention by the score matrix of its definition.
 //
 // Where dropout's masks are the device's own, nobody knows them here. What comes out of the forward is then a sum of
 // random terms: it is held against their mean and their spread. The backward is linear in its mask: sums over a whole
@@ -7,12 +7,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "dots.hpp"
 #include "judge.hpp"
 #include "masks.hpp"
 
 namespace assay::compute {
 
+using audit::dot;
 using audit::Places;
+using audit::size_of_dot;
 using audit::Values;
 
 namespace {
@@ -42,9 +45,13 @@ Tensor head_of(const Tensor& t, std::int64_t batch, std::int64_t head) {
 std::int64_t group_of(const Tensor& q, const Tensor& k) { return k.dim(2) > 0 ? q.dim(2) / k.dim(2) : 1; }
 
 // What sets an operation apart from others of its queries' shape.
-std::string keys_text(const Tensor& k, const Tensor& q) {
-  std::string text = " of keys " + std::to_string(k.dim(1));
-  if (k.dim(2) != q.dim(2)) text += " of " + std::to_string(k.dim(2)) + " heads";
+template <class Op>
+std::string keys_text(const Op& op) {
+  std::string text = " of keys " + std::to_string(op.k.dim(1));
+  if (op.k.dim(2) != op.q.dim(2)) text += " of " + std::to_string(op.k.dim(2)) + " heads";
+  if (op.shape.window > 0) text += " window " + std::to_string(op.shape.window);
+  if (op.shape.soft_cap > 0) text += " cap";
+  if (op.sinks) text += " sinks";
   return text;
 }
 
@@ -69,62 +76,7 @@ Look look_at(const Tensor& q, const Tensor& k, double factor, std::int64_t heads
   return look;
 }
 
-double dot(const double* a, const double* b, std::size_t n) {
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-double size_of_dot(const double* a, const double* b, std::size_t n) {
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) sum += std::abs(a[i] * b[i]);
-  return sum;
-}
-
 }  // namespace
-
-void AuditedBackend::execute(const op::SoftmaxForward& op) {
-  const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 4), op.causal ? " causal" : "")) return call();
-  const std::int64_t rows = audit::rows_of(op.y), width = audit::width_of(op.y),
-                     queries = op.y.rank > 1 ? op.y.dim(-2) : 1;
-  const Places looked_at = audit::some_of(rows, op.y.elements() <= audit::room ? rows : 16);
-  Values in = judge_->read_rows(op.x, looked_at);
-  call();
-  const Values found = judge_->read_rows(op.y, looked_at);
-  for (std::size_t r = 0; r < looked_at.size(); ++r) {
-    const std::int64_t query = looked_at[r] % queries;
-    const std::int64_t visible = op.causal ? std::min(width, query + (width - queries) + 1) : width;
-    const auto* const row = in.data() + static_cast<std::ptrdiff_t>(r) * width;
-    double most = -INFINITY, total = 0, largest = 0;
-    for (std::int64_t c = 0; c < visible; ++c) {
-      most = std::fmax(most, row[c] * static_cast<double>(op.scale));
-      largest = std::fmax(largest, std::abs(row[c] * static_cast<double>(op.scale)));
-    }
-    for (std::int64_t c = 0; c < visible; ++c) total += std::exp(row[c] * static_cast<double>(op.scale) - most);
-    for (std::int64_t c = 0; c < width; ++c) {
-      const double p = c < visible ? std::exp(row[c] * static_cast<double>(op.scale) - most) / total : 0;
-      judge_->element(op.y, "y", looked_at[r] * width + c,
-                      found[r * static_cast<std::size_t>(width) + static_cast<std::size_t>(c)], p, p * (1 + largest));
-    }
-  }
-}
-
-void AuditedBackend::execute(const op::SoftmaxBackward& op) {
-  const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 4))) return call();
-  const std::int64_t rows = audit::rows_of(op.y);
-  const auto width = static_cast<std::size_t>(audit::width_of(op.y));
-  const Places looked_at = audit::some_of(rows, op.y.elements() <= audit::room ? rows : 16);
-  const Values p = judge_->read_rows(op.y, looked_at), d = judge_->read_rows(op.dy, looked_at);
-  call();
-  const auto factor = static_cast<double>(op.scale);
-  judge_->each(op.dx, "dx", audit::whole_rows(op.dx, looked_at), [&](std::size_t i, std::int64_t, std::size_t) {
-    const std::size_t row = i / width * width;
-    const double sum = dot(p.data() + row, d.data() + row, width),
-                 terms = size_of_dot(p.data() + row, d.data() + row, width);
-    return std::pair(factor * p[i] * (d[i] - sum), std::abs(factor * p[i]) * (std::abs(d[i]) + terms));
-  });
-}
 
 // Below its least normal number fp16 has a fixed step: what is rounded to it on the way is off by half of that.
 static double least_error(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0; }
@@ -204,9 +156,22 @@ struct AttentionHead {
   bool causal = false;
   const audit::Mask* mask = nullptr;
   std::int64_t first_element = 0;  // of the mask
+  std::size_t window = 0;
+  double soft_cap = 0;
 
-  bool visible(std::size_t i, std::size_t j) const { return !causal || j + queries <= i + keys; }
-  double score(std::size_t i, std::size_t j) const { return scale * dot(&q[i * width], &k[j * width], width); }
+  bool visible(std::size_t i, std::size_t j) const {
+    return (!causal || j + queries <= i + keys) && (window == 0 || i + keys < j + queries + window);
+  }
+  double tanh_of_score(std::size_t i, std::size_t j) const {
+    return std::tanh(scale * dot(&q[i * width], &k[j * width], width) / soft_cap);
+  }
+  double score(std::size_t i, std::size_t j) const {
+    return soft_cap > 0 ? soft_cap * tanh_of_score(i, j) : scale * dot(&q[i * width], &k[j * width], width);
+  }
+  double slope(std::size_t i, std::size_t j) const {
+    const double t = soft_cap > 0 ? tanh_of_score(i, j) : 0;
+    return 1 - t * t;
+  }
   double score_terms(std::size_t i, std::size_t j) const {
     return std::abs(scale) * size_of_dot(&q[i * width], &k[j * width], width);
   }
@@ -230,7 +195,7 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
   const auto call = [&] { real().run(op); };
   const double odds = odds_of_own_masks(op.q, op.shape);
   const Look look = look_at(op.q, op.k, 2, op.q.dim(2), odds > 0 ? rows_of_drawn_head : rows_of_head);
-  if (!judge_->begins(op.name, op.q, look.cost, keys_text(op.k, op.q))) return call();
+  if (!judge_->begins(op.name, op.q, look.cost, keys_text(op))) return call();
   call();
   const audit::Mask mask(real(), odds > 0 ? Dropout{} : op.shape.dropout);
   const std::int64_t heads = op.q.dim(2);
@@ -247,7 +212,10 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
                     static_cast<double>(op.shape.scale),
                     op.shape.causal,
                     &mask,
-                    pair * op.q.dim(1) * op.k.dim(1)};
+                    pair * op.q.dim(1) * op.k.dim(1),
+                    static_cast<std::size_t>(op.shape.window),
+                    static_cast<double>(op.shape.soft_cap)};
+    const double sink = op.sinks ? judge_->read(op.sinks)[static_cast<std::size_t>(head)] : -INFINITY;
     const Values found = judge_->read_rows(head_of(op.out, batch, head), look.queries);
     const Values sums = judge_->read(op.lse.slice(0, batch, 1).slice(1, head, 1));
     Values p(h.keys);
@@ -260,6 +228,8 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
         if (h.visible(i, j)) error = std::fmax(error, score_error(h.score_terms(i, j), math_, op.q.dtype));
       }
       if (!(most > -INFINITY)) continue;  // no key is visible, or something is NaN
+      most = std::fmax(most, sink);
+      total = std::exp(sink - most);
       for (double& x : p) total += x = std::exp(x - most);
       judge_->within("lse", look.queries[r] + pair * op.q.dim(1), sums[i], most + std::log(total),
                      error + 64 * 0x1p-24 * (1 + std::abs(most)));
@@ -303,10 +273,41 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
                    std::log(spread / static_cast<double>(rows_of_draws)), 0, std::log(spread_within));
 }
 
+// Of the first head and the last one, from what is there before the operation, which may write where it reads.
+AuditedBackend::SinkSums AuditedBackend::sink_sums(const op::AttentionBackward& op) {
+  SinkSums sums;
+  if (!op.sinks) return sums;
+  const Values sinks = judge_->read(op.sinks);
+  const Values before = op.accumulate ? judge_->read(op.dsinks) : Values(sinks.size());
+  const auto width = static_cast<std::size_t>(op.q.dim(3));
+  for (const std::int64_t head : {std::int64_t{0}, op.q.dim(2) - 1}) {
+    const auto h = static_cast<std::size_t>(head);
+    SinkSums::Of of{head, before[h], std::abs(before[h])};
+    for (std::int64_t batch = 0; batch < op.q.dim(0); ++batch) {
+      const Values out = judge_->read(head_of(op.out, batch, head)), dout = judge_->read(head_of(op.dout, batch, head));
+      const Values lse = judge_->read(op.lse.slice(0, batch, 1).slice(1, head, 1));
+      for (std::size_t i = 0; i < lse.size(); ++i) {
+        const double p = std::exp(sinks[h] - lse[i]);
+        of.sum -= p * dot(&out[i * width], &dout[i * width], width);
+        of.terms += p * size_of_dot(&out[i * width], &dout[i * width], width) * (1 + std::abs(lse[i]));
+      }
+    }
+    sums.all.push_back(of);
+  }
+  return sums;
+}
+
+void AuditedBackend::check_sink_sums(const op::AttentionBackward& op, const SinkSums& sums) {
+  if (!op.sinks) return;
+  const Values found = judge_->read(op.dsinks);
+  for (const SinkSums::Of& of : sums.all)
+    judge_->element(op.dsinks, "dsinks", of.head, found[static_cast<std::size_t>(of.head)], of.sum, of.terms);
+}
+
 void AuditedBackend::execute(const op::AttentionBackward& op) {
   const auto call = [&] { real().run(op); };
   const Look look = look_at(op.q, op.k, 4, op.k.dim(2));
-  if (!judge_->begins(op.name, op.q, look.cost, keys_text(op.k, op.q))) return call();
+  if (!judge_->begins(op.name, op.q, look.cost, keys_text(op))) return call();
   if (odds_of_own_masks(op.q, op.shape) > 0) {
     // The sums hold for gradients of the scores that are wrong, too: by a factor, or with another mask.
     judge_->leave_out("attention_backward under the device's own masks, but for sums over heads");
@@ -323,7 +324,8 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
               judge_->read(head_of(op.v, batch, head / group)), static_cast<std::size_t>(op.q.dim(1)),
               static_cast<std::size_t>(op.k.dim(1)), static_cast<std::size_t>(op.q.dim(3)),
               static_cast<double>(op.shape.scale), op.shape.causal, &mask,
-              (batch * heads + head) * op.q.dim(1) * op.k.dim(1)},
+              (batch * heads + head) * op.q.dim(1) * op.k.dim(1), static_cast<std::size_t>(op.shape.window),
+              static_cast<double>(op.shape.soft_cap)},
              judge_->read(head_of(op.dout, batch, head)),
              {},
              {},
@@ -341,7 +343,9 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
     for (std::int64_t member = 0; member < group; ++member)
       members.push_back(read(pair / key_heads, pair % key_heads * group + member));
   }
+  const SinkSums sinks = sink_sums(op);
   call();
+  check_sink_sums(op, sinks);
   const double on_the_way = product_error(math_, op.q.dtype, Judge::rounding_of(op.q.dtype));
   for (std::size_t which = 0; which < all.size(); ++which) {
     const std::vector<Before>& members = all[which];
@@ -359,7 +363,7 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
       const double dp_terms = size_of_dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
       const double error = 2 * score_error(h.score_terms(i, j) + std::abs(b.lse[i]), math_, op.q.dtype) + on_the_way;
       const double terms = p * (dp_terms + b.delta_terms[i]);
-      return Pair{p, kept, p * (dp - b.delta[i]), terms, error};
+      return Pair{p, kept, p * (dp - b.delta[i]) * h.slope(i, j), terms, error};
     };
     const auto row = [&](const Tensor& t, const char* name, std::int64_t head, const Places& places, std::size_t others,
                          auto term) {

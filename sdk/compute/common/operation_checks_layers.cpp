@@ -125,6 +125,40 @@ void require_operand(const char* operation, const char* name, const Tensor& t, c
            fmt::format("{} has stride {} over the head dimension; expected 1: copy it first", name, t.step(3)));
 }
 
+void require_window(const char* operation, std::int64_t window) {
+  if (window < 0) invalid(operation, fmt::format("window is {}; expected at least 1 key, or 0 for no bound", window));
+}
+
+void require_sinks(const char* operation, const char* name, const Tensor& t, std::int64_t heads, DType type) {
+  require_dtype(operation, t, {DType::f32, type});
+  require_contiguous(operation, t);
+  require_count(operation, name, t, heads, "one for each head of queries");
+}
+
+void require_soft_cap(const char* operation, float soft_cap) {
+  if (!(soft_cap >= 0.0F))
+    invalid(operation, fmt::format("soft_cap is {}; expected a number above 0, or 0 for none", soft_cap));
+}
+
+template <class Op>
+void require_sink_gradients(const Op& op) {
+  if (static_cast<bool>(op.sinks) != static_cast<bool>(op.dsinks))
+    invalid(op.name, "one of sinks and dsinks given; expected both, or neither");
+}
+
+template <class Op>
+void require_softmax_kind(const Op& op, const Tensor& scores) {
+  require_soft_cap(op.name, op.soft_cap);
+  if (op.lse) {
+    require_dtype(op.name, op.lse, {DType::f32});
+    require_contiguous(op.name, op.lse);
+    require_count(op.name, "lse", op.lse, rows_of(scores), "one for each row");
+  }
+  if (!op.sinks) return;
+  require_rank(op.name, scores, 4);
+  require_sinks(op.name, "sinks", op.sinks, scores.dim(1), scores.dtype);
+}
+
 template <class Op>
 void require_attention(const Op& op) {
   const Tensor& q = op.q;
@@ -148,12 +182,25 @@ void require_attention(const Op& op) {
   if (!(op.shape.scale != 0.0F))
     invalid(op.name, fmt::format("scale is {}; expected another number than 0", op.shape.scale));
   require_dropout(op.name, op.shape.dropout);
+  require_window(op.name, op.shape.window);
+  require_soft_cap(op.name, op.shape.soft_cap);
+  if (op.sinks) require_sinks(op.name, "sinks", op.sinks, heads, q.dtype);
 }
 
 }  // namespace
 
-void check(const op::SoftmaxForward& op) { require_softmax(op.name, op.x, {&op.y}); }
-void check(const op::SoftmaxBackward& op) { require_softmax(op.name, op.y, {&op.dx, &op.dy}); }
+void check(const op::SoftmaxForward& op) {
+  require_softmax(op.name, op.x, {&op.y});
+  require_window(op.name, op.window);
+  require_softmax_kind(op, op.x);
+}
+void check(const op::SoftmaxBackward& op) {
+  require_softmax(op.name, op.y, {&op.dx, &op.dy});
+  require_softmax_kind(op, op.y);
+  if (!op.lse && (op.soft_cap > 0.0F || op.sinks)) invalid(op.name, "no lse given; a soft cap and sinks need it");
+  require_sink_gradients(op);
+  if (op.dsinks) require_sinks(op.name, "dsinks", op.dsinks, op.y.dim(1), op.y.dtype);
+}
 
 void check(const op::AttentionForward& op) { require_attention(op); }
 
@@ -163,6 +210,8 @@ void check(const op::AttentionBackward& op) {
   require_operand(op.name, "dq", op.dq, op.q, op.q.dim(1), op.q.dim(2));
   require_operand(op.name, "dk", op.dk, op.q, op.k.dim(1), op.k.dim(2));
   require_operand(op.name, "dv", op.dv, op.q, op.k.dim(1), op.k.dim(2));
+  require_sink_gradients(op);
+  if (op.dsinks) require_sinks(op.name, "dsinks", op.dsinks, op.q.dim(2), op.q.dtype);
 }
 
 // ---- losses --------------------------------------------------------------------------------------------------------

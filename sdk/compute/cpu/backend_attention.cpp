@@ -20,6 +20,16 @@ SoftmaxArgs softmax_args(const Tensor& x, const Tensor& out, float scale) {
   return args;
 }
 
+SinkVector sink_vector(const Tensor& t) { return {t.data, t.dtype == DType::bf16}; }
+
+template <class Op>
+void set_kind(SoftmaxArgs& args, const Op& op) {
+  args.soft_cap = op.soft_cap;
+  if (op.lse) args.lse = data_of<float>(op.lse);
+  args.sinks = sink_vector(op.sinks);
+  args.heads = op.sinks.elements();
+}
+
 AttentionView view_of(const Tensor& t) { return {t.data, t.step(0), t.step(1), t.step(2)}; }
 
 template <class Op>
@@ -39,6 +49,9 @@ AttentionArgs attention_args(const Op& op) {
   args.lse = data_of<float>(op.lse);
   args.scale = op.shape.scale;
   args.causal = op.shape.causal;
+  args.window = op.shape.window;
+  args.soft_cap = op.shape.soft_cap;
+  args.sinks = sink_vector(op.sinks);
   args.bf16 = q.dtype == DType::bf16;
   args.threads = omp_get_max_threads();
   return args;
@@ -49,12 +62,17 @@ AttentionArgs attention_args(const Op& op) {
 void CpuBackend::execute(const op::SoftmaxForward& op) {
   SoftmaxArgs args = softmax_args(op.x, op.y, op.scale);
   args.causal = op.causal;
+  args.window = op.window;
+  set_kind(args, op);
   if (!preparing()) loss_kernels(isa_).softmax_forward(args);
 }
 
 void CpuBackend::execute(const op::SoftmaxBackward& op) {
   SoftmaxArgs args = softmax_args(op.y, op.dx, op.scale);
   args.dy = op.dy.data;
+  set_kind(args, op);
+  args.dsinks = sink_vector(op.dsinks);
+  args.accumulate = op.accumulate;
   if (!preparing()) loss_kernels(isa_).softmax_backward(args);
 }
 
@@ -73,6 +91,8 @@ void CpuBackend::execute(const op::AttentionBackward& op) {
   args.dq = view_of(op.dq);
   args.dk = view_of(op.dk);
   args.dv = view_of(op.dv);
+  args.dsinks = sink_vector(op.dsinks);
+  args.accumulate = op.accumulate;
   const AttentionKernels& kernels = attention_kernels(isa_);
   args.scratch = scratch(static_cast<std::size_t>(kernels.backward_scratch_bytes(args)));
   if (preparing()) return;

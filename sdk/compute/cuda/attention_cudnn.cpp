@@ -67,7 +67,8 @@ struct Plan {
 
   std::size_t workspace_of(std::int64_t index) const { return cuda::workspace_of(*graph, index); }
   void point_at(const AttentionKey& key, const AttentionPointers& given, std::int64_t* random) {
-    for (std::size_t i = 0; i < operands_of(key); ++i) pointers[static_cast<std::int64_t>(i) + 1] = given[i];
+    for (std::size_t i = 0; i < operands_of(key); ++i)
+      if (key.sinks || i != index_of(AttentionOperand::sinks)) pointers[static_cast<std::int64_t>(i) + 1] = given[i];
     if (key.dropout == 0.0F) return;
     pointers[seed_uid] = random;
     pointers[offset_uid] = random + 1;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,12 +62,31 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
   const auto output = [&](const std::shared_ptr<fe::graph::Tensor_attributes>& t, AttentionOperand operand) {
     t->set_output(true).set_uid(uid_of(operand)).set_dim(dims(operand)).set_stride(strides(operand));
   };
-  // The square mask is the same by either corner, and the top left one is what cuDNN is used with most.
+  // The square mask is the same by either corner, and the top left one is what cuDNN is used with most. The frontend
+  // keeps column + left bound > row, which is our window.
+  const bool masked = key.causal || key.window > 0;
+  const auto corner =
+      key.queries == key.keys ? fe::DiagonalAlignment_t::TOP_LEFT : fe::DiagonalAlignment_t::BOTTOM_RIGHT;
   const auto mask = [&](auto& attributes) {
-    if (!key.causal) return;
-    attributes.set_diagonal_alignment(key.queries == key.keys ? fe::DiagonalAlignment_t::TOP_LEFT
-                                                              : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
-    attributes.set_diagonal_band_right_bound(0);
+    if (!masked) return;
+    attributes.set_diagonal_alignment(corner);
+    if (key.causal) attributes.set_diagonal_band_right_bound(0);
+    if (key.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(key.window));
+  };
+  // A change of the scores takes the place of the frontend's masks, and so makes them itself.
+  const auto soft_cap = std::make_shared<fe::graph::attn::score_modifiers::Softcap>();
+  const auto cap = std::make_shared<fe::graph::Tensor_attributes>(key.soft_cap);
+  const auto change_scores = [&](auto& attributes) {
+    if (key.soft_cap == 0.0F) return mask(attributes);
+    attributes.set_score_mod([key, masked, corner, soft_cap, cap](std::shared_ptr<fe::graph::Graph> scores,
+                                                                  std::shared_ptr<fe::graph::Tensor_attributes> s) {
+      s = soft_cap->forward(scores, s, cap);
+      if (!masked) return s;
+      using Bound = std::optional<std::int64_t>;
+      return fe::graph::attn::score_modifiers::sliding_window_mask(
+          scores, s, corner, key.window > 0 ? Bound(key.window) : Bound(), key.causal ? Bound(0) : Bound(), key.queries,
+          key.keys, nullptr, nullptr);
+    });
   };
   const auto number = [&](const char* name, std::int64_t uid) {
     return graph->tensor(fe::graph::Tensor_attributes()
@@ -83,8 +103,15 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
   if (!key.backward) {
     auto attributes =
         fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(key.scale);
-    mask(attributes);
+    change_scores(attributes);
     drop(attributes);
+    if (key.sinks)
+      attributes.set_sink_token(graph->tensor(fe::graph::Tensor_attributes()
+                                                  .set_name("sinks")
+                                                  .set_uid(uid_of(sinks))
+                                                  .set_dim({1, key.heads, 1, 1})
+                                                  .set_stride({key.heads, 1, 1, 1})
+                                                  .set_data_type(fe::DataType_t::FLOAT)));
     const auto [out_there, stats] = graph->sdpa(q_in, k_in, v_in, attributes);
     output(out_there, out);
     stats->set_output(true)
@@ -105,7 +132,12 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
                         .set_name("attention_backward")
                         .set_deterministic_algorithm(false)
                         .set_attn_scale(key.scale);
-  mask(attributes);
+  change_scores(attributes);
+  if (key.soft_cap > 0.0F)
+    attributes.set_score_mod_bprop(
+        [soft_cap, cap](std::shared_ptr<fe::graph::Graph> scores, std::shared_ptr<fe::graph::Tensor_attributes> ds) {
+          return soft_cap->backward(scores, ds, cap);
+        });
   drop(attributes);
   const auto [dq_there, dk_there, dv_there] =
       graph->sdpa_backward(q_in, k_in, v_in, input(out, "out"), input(dout, "dout"), stats, attributes);

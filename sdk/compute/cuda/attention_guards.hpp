@@ -15,6 +15,9 @@ struct AttentionProblem {
   bool backward = false;
   float dropout = 0.0F;              // the probability that one is dropped
   std::int64_t fewer_key_heads = 0;  // heads of keys and values; 0: as many as `heads`
+  std::int64_t window = 0;           // fewer than `keys`; 0: a query sees all that `causal` lets it see
+  float soft_cap = 0.0F;             // of the scores; 0: none
+  bool sinks = false;                // one more score for each head
 
   std::int64_t key_heads() const { return fewer_key_heads > 0 ? fewer_key_heads : heads; }
 };
@@ -34,11 +37,19 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   if (p.causal && p.queries > p.keys)
     return to_string(p.queries) + " queries and " + to_string(p.keys) +
            " keys given; 16-bit causal attention serves no more queries than keys: the first queries would see none";
+  if (p.window > 0 && p.queries > p.keys)
+    return to_string(p.queries) + " queries and " + to_string(p.keys) +
+           " keys given; 16-bit attention with a window serves no more queries than keys: use fp32";
+  // Not looked at on a GPU: the graph of the backward has both on the gradient of a score.
+  if (p.soft_cap > 0.0F && p.dropout > 0.0F)
+    return "a soft cap and dropout given; 16-bit attention serves one of them: use fp32";
   // The mask of a rectangle begins in its lower right corner, which cuDNN's graphs do not combine with dropout.
   if (p.dropout > 0.0F && p.causal && p.queries != p.keys)
     return to_string(p.queries) + " queries and " + to_string(p.keys) +
            " keys given; 16-bit causal attention with dropout serves as many queries as keys: use fp32, or the naive "
            "attention";
+  if (p.sinks && p.queries == 1)
+    return "1 query and sinks given; 16-bit attention with sinks serves two or more: use fp32, or the naive attention";
   if (!p.backward) return "";
   // Seen to give NaN gradients in cuDNN 9.25 and 9.26.
   if (p.queries == 1)

@@ -13,16 +13,20 @@ void AttentionKey::set_strides(AttentionOperand operand, const compute::Tensor& 
 
 std::string AttentionKey::text() const {
   const std::string of_keys = key_heads == heads ? "" : fmt::format(", {} of keys,", key_heads);
-  return fmt::format("{} {} {}x{} heads{} {}x{}x{}{}{}", backward ? "attention_backward" : "attention_forward",
+  return fmt::format("{} {} {}x{} heads{} {}x{}x{}{}{}{}{}{}", backward ? "attention_backward" : "attention_forward",
                      name_of(dtype), batch, heads, of_keys, queries, keys, depth, causal ? " causal" : "",
+                     window > 0 ? fmt::format(" window {}", window) : "",
+                     soft_cap > 0.0F ? fmt::format(" cap {}", soft_cap) : "", sinks ? " sinks" : "",
                      dropout > 0.0F ? fmt::format(" dropout {}", dropout) : "");
 }
 
 std::string AttentionKey::text_with_strides() const {
   std::string all = text() + " strides";
   const std::size_t used = backward ? attention_operands : static_cast<std::size_t>(AttentionOperand::dout);
-  for (std::size_t i = 0; i < used; ++i)
+  for (std::size_t i = 0; i < used; ++i) {
+    if (i == static_cast<std::size_t>(AttentionOperand::sinks)) continue;
     all += fmt::format(" {}/{}/{}", strides[i].batch, strides[i].time, strides[i].head);
+  }
   return all;
 }
 

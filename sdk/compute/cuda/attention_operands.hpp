@@ -12,8 +12,8 @@
 
 namespace assay::cuda {
 
-// The operands of both passes. The forward uses the first five.
-enum class AttentionOperand : std::size_t { q, k, v, out, lse, dout, dq, dk, dv, count };
+// The operands of both passes. The forward uses the first six; only it reads sinks, where there are any.
+enum class AttentionOperand : std::size_t { q, k, v, out, lse, sinks, dout, dq, dk, dv, count };
 inline constexpr std::size_t attention_operands = static_cast<std::size_t>(AttentionOperand::count);
 
 inline constexpr std::int64_t attention_fp32_most_depth = 256;
@@ -22,7 +22,7 @@ inline constexpr std::int64_t attention_fp32_most_times = std::int64_t{1} << 30;
 template <class Op>
 inline constexpr bool is_backward = std::is_same_v<Op, compute::op::AttentionBackward>;
 
-// Calls f(AttentionOperand, name, tensor) for each operand but lse.
+// Calls f(AttentionOperand, name, tensor) for each operand but lse and sinks.
 template <class Op, class F>
 void each_operand(const Op& op, F&& f) {
   f(AttentionOperand::q, "q", op.q);
@@ -37,12 +37,34 @@ void each_operand(const Op& op, F&& f) {
   }
 }
 
+// Scratch of 16-bit attention for a copy of its sinks, which cuDNN reads as fp32.
+inline std::size_t sinks_copy_bytes(const compute::Tensor& sinks) {
+  constexpr std::size_t alignment = 256;
+  if (sinks.dtype == compute::DType::f32) return 0;
+  return (static_cast<std::size_t>(sinks.elements()) * sizeof(float) + alignment - 1) / alignment * alignment;
+}
+
+// The window where it hides a key: the last query is at the place of the last key.
+template <class Op>
+std::int64_t window_of(const Op& op) {
+  return op.shape.window < op.k.dim(1) ? op.shape.window : 0;
+}
+
 template <class Op>
 AttentionProblem problem_of(const Op& op) {
-  return {op.q.dtype,      op.q.dim(0),     op.q.dim(2),
-          op.q.dim(1),     op.k.dim(1),     op.q.dim(3),
-          op.shape.causal, is_backward<Op>, op.shape.dropout.probability,
-          op.k.dim(2)};
+  return {op.q.dtype,
+          op.q.dim(0),
+          op.q.dim(2),
+          op.q.dim(1),
+          op.k.dim(1),
+          op.q.dim(3),
+          op.shape.causal,
+          is_backward<Op>,
+          op.shape.dropout.probability,
+          op.k.dim(2),
+          window_of(op),
+          op.shape.soft_cap,
+          static_cast<bool>(op.sinks)};
 }
 
 // Why no kernel serves the operation, as a sentence; empty when one does.

@@ -19,7 +19,7 @@
 namespace assay::cuda {
 
 // One graph: the problem, its scale, what is dropped, and the walk over each operand but lse, which is contiguous
-// [B, H, Tq].
+// [B, H, Tq], and the sinks, fp32 [H].
 struct AttentionKey {
   struct Strides {  // in elements, of [B, T, H, D] with D contiguous
     std::int64_t batch = 0, time = 0, head = 0;
@@ -31,13 +31,17 @@ struct AttentionKey {
   bool causal = true, backward = false;
   float scale = 1.0F;
   float dropout = 0.0F;  // the probability; 0: a graph without random numbers
+  std::int64_t window = 0;
+  float soft_cap = 0.0F;
+  bool sinks = false;  // of the forward; the backward finds them in lse
   std::array<Strides, attention_operands> strides{};
   auto operator<=>(const AttentionKey&) const = default;
 
   // Dimensions of one entry have no stride that matters: they get the one a packed tensor would have, so that equal
   // problems have equal keys.
   void set_strides(AttentionOperand operand, const compute::Tensor& t);
-  // "attention_backward bf16 4x12 heads, 512x512x64 causal dropout 0.1"; "4x14 heads, 2 of keys" where these are fewer.
+  // "attention_backward bf16 4x12 heads, 512x512x64 causal window 128 cap 50 sinks dropout 0.1"; "4x14 heads, 2 of
+  // keys" where these are fewer.
   std::string text() const;
   // And how the operands lie in memory, on which a kernel's speed may depend as well.
   std::string text_with_strides() const;

@@ -71,6 +71,7 @@ class Stopwatch {
 inline std::size_t operand_bytes(const AttentionKey& key, std::size_t operand) {
   if (operand == index_of(AttentionOperand::lse))
     return static_cast<std::size_t>(key.batch * key.heads * key.queries) * sizeof(float);
+  if (operand == index_of(AttentionOperand::sinks)) return static_cast<std::size_t>(key.heads) * sizeof(float);
   const AttentionKey::Strides& s = key.strides[operand];
   const bool of_keys = over_keys(static_cast<AttentionOperand>(operand));
   const std::int64_t times = of_keys ? key.keys : key.queries, heads = of_keys ? key.key_heads : key.heads;

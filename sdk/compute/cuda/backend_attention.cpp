@@ -4,6 +4,7 @@
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
 #include "kernels/attention_fp32.hpp"
+#include "kernels/attention_sinks.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -26,6 +27,9 @@ AttentionKey cudnn_key(const Op& op) {
   key.keys = op.k.dim(1);
   key.key_heads = op.k.dim(2);
   key.causal = op.shape.causal;
+  key.window = window_of(op);
+  key.soft_cap = op.shape.soft_cap;
+  key.sinks = op.sinks && !is_backward<Op>;
   key.backward = is_backward<Op>;
   key.scale = op.shape.scale;
   key.dropout = op.shape.dropout.probability;
@@ -40,6 +44,7 @@ AttentionPointers pointers_of(const Op& op) {
     pointers[static_cast<std::size_t>(operand)] = t.data;
   });
   pointers[static_cast<std::size_t>(AttentionOperand::lse)] = op.lse.data;
+  pointers[static_cast<std::size_t>(AttentionOperand::sinks)] = op.sinks.data;
   return pointers;
 }
 
@@ -58,6 +63,9 @@ AttentionFp32Args fp32_args(const Op& op) {
   args.group = args.key_heads > 0 ? static_cast<int>(args.heads / args.key_heads) : 1;
   args.scale = op.shape.scale;
   args.causal = op.shape.causal;
+  args.window = static_cast<int>(window_of(op));
+  args.soft_cap = op.shape.soft_cap;
+  if (op.sinks) args.sinks = data_of<float>(op.sinks);
   args.dropout = dropout_args(op.shape.dropout);
   args.q = view_of(op.q);
   args.k = view_of(op.k);
@@ -73,15 +81,35 @@ AttentionFp32Args fp32_args(const Op& op) {
   return args;
 }
 
+SinkView sink_view(const Tensor& t) { return {t.data, t.step(0), t.step(1), t.step(2)}; }
+
+SinkArgs sink_args(const op::AttentionBackward& op) {
+  SinkArgs args{};
+  args.type = op.q.dtype;
+  args.batch = op.q.dim(0);
+  args.queries = op.q.dim(1);
+  args.heads = op.q.dim(2);
+  args.depth = op.q.dim(3);
+  args.out = sink_view(op.out);
+  args.dout = sink_view(op.dout);
+  args.lse = data_of<float>(op.lse);
+  args.sinks = SinkVector(op.sinks);
+  args.dsinks = SinkVector(op.dsinks);
+  args.accumulate = op.accumulate;
+  return args;
+}
+
 constexpr std::size_t random_bytes = 256;  // two numbers, and the alignment of what follows them
 
 }  // namespace
 
-void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, const AttentionPointers& pointers,
-                            const Dropout& dropout) {
+void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, AttentionPointers pointers,
+                            const Dropout& dropout, const Tensor& sinks) {
   // The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
   if (lane_ != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
-  const std::size_t head = key.dropout > 0.0F ? random_bytes : 0;
+  const std::size_t of_random = key.dropout > 0.0F ? random_bytes : 0,
+                    of_sinks = key.sinks ? sinks_copy_bytes(sinks) : 0;
+  const std::size_t head = of_random + of_sinks;
   if (preparing()) {
     attentions_->start(key);
     postponed_.add([this, key, head, lane = lane_] { want_scratch(lane, head + attentions_->prepare(key)); });
@@ -89,8 +117,13 @@ void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, cons
   }
   auto* const memory = static_cast<char*>(scratch(head + attentions_->workspace_bytes(key)));
   auto* const random = reinterpret_cast<std::int64_t*>(memory);
-  if (head) launch_attention_seed(stream(), dropout_args(dropout), random);
-  attentions_->execute(key, pointers, head ? random : nullptr, memory + head);
+  if (of_random) launch_attention_seed(stream(), dropout_args(dropout), random);
+  if (of_sinks) {
+    auto* const copy = reinterpret_cast<float*>(memory + of_random);
+    launch_copy_of_sinks(SinkVector(sinks), copy, key.heads, stream());
+    pointers[static_cast<std::size_t>(AttentionOperand::sinks)] = copy;
+  }
+  attentions_->execute(key, pointers, of_random ? random : nullptr, memory + head);
 }
 
 void CudaBackend::execute(const op::AttentionForward& op) {
@@ -100,10 +133,12 @@ void CudaBackend::execute(const op::AttentionForward& op) {
     return;
   }
   if (op.out.elements() == 0) return;
-  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout);
+  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout, op.sinks);
 }
 
 void CudaBackend::execute(const op::AttentionBackward& op) {
+  // Before the others: gradients may lie where inputs do.
+  if (op.sinks && !preparing()) launch_attention_sink_gradients(sink_args(op), stream());
   if (op.q.dtype == DType::f32) {
     AttentionFp32Args args = fp32_args(op);
     // The row sums of dout * out, [B, H, Tq].
@@ -112,7 +147,7 @@ void CudaBackend::execute(const op::AttentionBackward& op) {
     return;
   }
   if (op.dq.elements() == 0 && op.dk.elements() == 0) return;
-  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout);
+  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout, op.sinks);
 }
 
 }  // namespace assay::cuda

@@ -18,17 +18,30 @@ SoftmaxArgs softmax_args(const char* operation, const Tensor& x, const Tensor& o
   return args;
 }
 
+template <class Op>
+void set_kind(SoftmaxArgs& args, const Op& op) {
+  args.soft_cap = op.soft_cap;
+  if (op.lse) args.lse = data_of<float>(op.lse);
+  args.sinks = SinkVector(op.sinks);
+  args.heads = op.sinks.elements();
+}
+
 }  // namespace
 
 void CudaBackend::execute(const op::SoftmaxForward& op) {
   SoftmaxArgs args = softmax_args(op.name, op.x, op.y, op.scale);
   args.causal = op.causal;
+  args.window = op.window;
+  set_kind(args, op);
   if (!preparing()) cuda::softmax_forward(args, stream());
 }
 
 void CudaBackend::execute(const op::SoftmaxBackward& op) {
   SoftmaxArgs args = softmax_args(op.name, op.y, op.dx, op.scale);
   args.dy = op.dy.data;
+  set_kind(args, op);
+  args.dsinks = SinkVector(op.dsinks);
+  args.accumulate = op.accumulate;
   if (!preparing()) cuda::softmax_backward(args, stream());
 }
 

@@ -31,15 +31,11 @@ assay_arithmetic arithmetic_of(DType type, ProductMath math) {
   }
 }
 
-// Pairs of a query and a key that it sees, over all heads and sequences.
+// Over all heads and sequences.
 template <class Op>
-std::uint64_t visible_pairs(const Op& op) {
-  const std::int64_t heads = op.q.dim(0) * op.q.dim(2), queries = op.q.dim(1), keys = op.k.dim(1);
-  if (!op.shape.causal) return count(heads * queries * keys);
-  // Query i sees min(keys, max(0, i + 1 + keys - queries)) of them.
-  const std::int64_t seeing = queries < keys ? queries : keys;  // queries that see any, the last of which sees all
-  const std::int64_t least = queries < keys ? keys - queries + 1 : 1;
-  return count(heads * (seeing * (least + keys) / 2));
+std::uint64_t pairs_of(const Op& op) {
+  return count(op.q.dim(0) * op.q.dim(2) *
+               compute::visible_pairs(op.q.dim(1), op.k.dim(1), op.shape.causal, op.shape.window));
 }
 
 struct Cost {
@@ -67,11 +63,11 @@ struct Cost {
   }
   // Two products of the forward, five of the backward, which makes the scores again.
   void operator()(const op::AttentionForward& op) {
-    set(op, ASSAY_OPERATION_ATTENTION, 4 * visible_pairs(op) * count(op.q.dim(3)), bytes_of(op),
+    set(op, ASSAY_OPERATION_ATTENTION, 4 * pairs_of(op) * count(op.q.dim(3)), bytes_of(op),
         arithmetic_of(op.q.dtype, ProductMath::exact));
   }
   void operator()(const op::AttentionBackward& op) {
-    set(op, ASSAY_OPERATION_ATTENTION, 10 * visible_pairs(op) * count(op.q.dim(3)), bytes_of(op),
+    set(op, ASSAY_OPERATION_ATTENTION, 10 * pairs_of(op) * count(op.q.dim(3)), bytes_of(op),
         arithmetic_of(op.q.dtype, ProductMath::exact));
   }
   // Of the table the rows alone that are looked up.

@@ -93,7 +93,9 @@ struct Scratch {
   void operator()(const op::OrderedSum& op) { floats(cuda::ordered_sum_partials(op.x.elements(), op.options)); }
   void operator()(const op::OrderedDot& op) { floats(cuda::ordered_sum_partials(op.x.elements(), op.options)); }
   void operator()(const op::AttentionForward& op) {
-    if (op.q.dtype != DType::f32 && op.shape.dropout.probability > 0) bytes = alignment;  // cuDNN's random numbers
+    if (op.q.dtype == DType::f32) return;
+    if (op.shape.dropout.probability > 0) bytes = alignment;  // cuDNN's random numbers
+    if (op.sinks) bytes += cuda::sinks_copy_bytes(op.sinks);
   }
   // cuDNN 9.19 on an H200 wants the sums of dq in fp32, a number for each row of scores, and 256 bytes.
   void operator()(const op::AttentionBackward& op) {

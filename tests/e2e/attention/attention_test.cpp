@@ -70,6 +70,12 @@ TEST_F(Attention, OddSizesAreVerifiedInEveryWay) {
   expect_all_verified(records);
 }
 
+TEST_F(Attention, WindowsAreVerifiedInEveryWay) {
+  auto records = run_cases("batch_size = 2\nheads = 2\nhead_dim = 8\nseq = 129", both_ways + "window = [1, 20, 129]");
+  ASSERT_EQ(records.size(), 12u);
+  expect_all_verified(records);
+}
+
 TEST_F(Attention, Bf16AndOtherHeadDimensionsAreVerified) {
   auto records = run_cases("batch_size = 3\ndtype = \"bf16\"\nhead_dim = 32", both_ways + "seq = [1, 7, 129]");
   EXPECT_EQ(records.size(), 12u);

@@ -88,6 +88,7 @@ TEST_F(Fsdp, EveryNumberOfRanksIsVerifiedAndKeepsAndSendsItsPartToTheByte) {
 TEST_F(Fsdp, ServesGroupedQueriesWithBiasesAndRefusesTiedEmbeddings) {
   const auto records = records_of({.plugin = "fsdp",
                                    .params = "d_model = 48\nd_ff = 80\nheads = 4\nkv_heads = 2\nqkv_bias = true\n"
+                                             "output_bias = true\nattention_sinks = true\nsliding_window = 5\n"
                                              "layers = 2\nvocab_size = 151\nbatch_size = 2\ncontext_length = 24\n",
                                    .measure = "warmup = 1\nsteps = 2",
                                    .run = "threads = 1\nranks = 2\nallow = [\"unsupported\"]",

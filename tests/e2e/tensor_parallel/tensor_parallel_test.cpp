@@ -88,7 +88,8 @@ TEST_F(TensorParallel, EveryNumberOfRanksIsVerifiedAndKeepsAndSendsItsPartToTheB
 
 TEST_F(TensorParallel, GroupedQueriesBiasesRecomputationAndEachOptimizerAreVerified) {
   const auto records = run_cases(
-      "kv_heads = 2\nqkv_bias = true\nprecision = \"bf16_pure\"\nattention = \"naive\"\nexecution = \"graph\"\n",
+      "kv_heads = 2\nqkv_bias = true\nattention_sinks = true\nsliding_window = 5\nprecision = \"bf16_pure\"\n"
+      "attention = \"naive\"\nexecution = \"graph\"\n",
       "\"run.ranks\" = [2]\noptimizer = [\"adamw\", \"sgd\"]\n"
       "activation_checkpointing = [false, true]");
   ASSERT_EQ(records.size(), 4u);

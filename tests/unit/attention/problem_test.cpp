@@ -21,6 +21,15 @@ TEST(AttentionProblem, ACausalMaskLeavesHalf) {
   EXPECT_EQ(2 * backward_flops(causal), backward_flops(small));
 }
 
+// The first 20 queries see 1 to 20 keys, the others 20.
+TEST(AttentionProblem, AWindowLeavesItsPairs) {
+  Problem window = small;
+  window.causal = true, window.window = 20;
+  EXPECT_EQ(forward_flops(window), 4u * 8 * 2 * 16 * (20 * 21 / 2 + 236 * 20));
+  window.window = 256;
+  EXPECT_EQ(2 * forward_flops(window), forward_flops(small)) << "hides nothing";
+}
+
 TEST(AttentionProblem, BytesAreThoseOfTheTensorsWithoutTheScores) {
   EXPECT_EQ(forward_bytes(small), 4u * 16 * 256 * 16 * 2);
   EXPECT_EQ(backward_bytes(small), 8u * 16 * 256 * 16 * 2);

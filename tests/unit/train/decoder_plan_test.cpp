@@ -37,12 +37,14 @@ TEST(Decoder, ParameterCountsOfPublicModels) {
       {"qwen2.5-0.5b", 494'032'768},  {"qwen2.5-1.5b", 1'543'714'304}, {"qwen2.5-3b", 3'085'938'688},
       {"qwen2.5-7b", 7'615'616'512},  {"qwen3-0.6b", 596'049'920},     {"qwen3-1.7b", 1'720'574'976},
       {"qwen3-4b", 4'022'468'096},    {"qwen3-8b", 8'190'735'360},     {"llama3-8b", 8'030'261'248},
-      {"llama3.1-8b", 8'030'261'248}, {"llama3.2-1b", 1'235'814'400},  {"llama3.2-3b", 3'212'749'824}};
+      {"llama3.1-8b", 8'030'261'248}, {"llama3.2-1b", 1'235'814'400},  {"llama3.2-3b", 3'212'749'824},
+      {"gemma3-1b", 999'885'952},     {"gemma3-4b", 3'880'263'168}};
   for (const models::PublicModel& m : models::public_models) {
     models::DecoderConfig c = config(m.size.d_model, m.size.d_ff, m.size.layers, m.size.heads);
     c.kv_heads = m.kv_heads, c.vocab_size = m.vocab_size;
     c.head_dim = m.head_dim, c.qk_norm = m.qk_norm;
     c.qkv_bias = m.qkv_bias, c.tied_embeddings = m.tied_embeddings;
+    c.post_norms = m.is_gemma();
     EXPECT_EQ(count(c), known.at(m.size.name)) << m.size.name;
     ParameterSet set(c.precision);
     models::add_decoder_parameters(set, c);
@@ -240,6 +242,23 @@ TEST(Decoder, ForwardFlops) {
       2ull * 2048 * (12ull * (4 * 768 * 768 + 3 * 768 * 3072) + 768ull * 10'000) + 2ull * 12 * 4 * 512 * 512 * 768);
 }
 
+// Two of three layers have a window of 4 of 16 tokens: 10 + 12 * 4 pairs, where half of the matrix is 128.
+TEST(Decoder, CountsThePairsOfAWindow) {
+  models::DecoderConfig c = config(64, 128, 3, 4);
+  c.batch_size = 2, c.context_length = 16;
+  const std::uint64_t whole = models::decoder_forward_flops(c);
+  c.sliding_window = 4, c.full_attention_every = 3;
+  EXPECT_EQ(c.window_of(0), 4);
+  EXPECT_EQ(c.window_of(1), 4);
+  EXPECT_EQ(c.window_of(2), 0);
+  EXPECT_EQ(whole - models::decoder_forward_flops(c), 2ull * 4 * 2 * (128 - 58) * 64);
+  c.sliding_window = 16;
+  EXPECT_EQ(models::decoder_forward_flops(c), whole) << "a window that hides nothing";
+  EXPECT_EQ(compute::visible_pairs(3, 7, true, 2), 6);
+  EXPECT_EQ(compute::visible_pairs(3, 7, false, 2), 6 + 2 + 1);
+  EXPECT_EQ(compute::visible_pairs(7, 3, true, 0), 6);
+}
+
 TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_THROW(config(768, 3072, 12, 7).validate(), Error);
   EXPECT_THROW(config(12, 32, 1, 4).validate(), Error);  // head dimension 3
@@ -259,6 +278,11 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_EQ(refusal([](auto& c) { c.head_dim = 15; }),
             "the head dimension head_dim = 15 is odd; rotary position embedding needs pairs, an even number");
   EXPECT_EQ(refusal([](auto& c) { c.head_dim = -2; }), "head_dim -2; expected at least 0");
+  EXPECT_EQ(
+      refusal([](auto& c) { c.full_attention_every = 2; }),
+      "full_attention_every = 2 is of layers beside which others have a window; set sliding_window, or leave it out");
+  EXPECT_EQ(refusal([](auto& c) { c.output_bias = c.residual_in_products = true; }),
+            "a product adds a bias or the residual stream; expected output_bias = false, or residual_add = \"norm\"");
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 0; }).find("expected at least 1"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 2, c.backward = false; }).find("add the backward"),
             std::string::npos);

@@ -1,5 +1,5 @@
 // The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder,
-// decoder_grouped and decoder_qk_norm.
+// decoder_grouped, decoder_qk_norm, decoder_windows and those of families.
 #include <assay/verification/decoder_reference.hpp>
 
 #include <gtest/gtest.h>
@@ -75,6 +75,16 @@ TEST(DecoderReference, EqualsPyTorchOfNormsOfQueriesAndKeys) {
   config.qk_norm = config.tied_embeddings = true;
   config.rope_theta = 1e6, config.norm_eps = 1e-6;
   expect_equal_to_pytorch("decoder_qk_norm", config);
+}
+
+TEST(DecoderReference, EqualsPyTorchOfWindowsSinksCapsAndBiases) {
+  models::DecoderConfig config = stored_shape();
+  config.d_model = 32, config.d_ff = 40, config.layers = 3, config.heads = 4, config.kv_heads = 2;
+  config.vocab_size = 61;
+  config.qkv_bias = config.output_bias = true;
+  config.sliding_window = 6, config.full_attention_every = 3;
+  config.attention_sinks = true, config.attention_soft_cap = 1.5;
+  expect_equal_to_pytorch("decoder_windows", config);
 }
 
 }  // namespace

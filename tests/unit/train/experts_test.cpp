@@ -36,6 +36,16 @@ TEST(Experts, ParametersOfMixtral) {
   EXPECT_EQ(models::active_parameters(c, parameters_of(c)), 12'879'925'248);
 }
 
+// By its published configuration: biases of every product, and a sink for each head.
+TEST(Experts, ParametersOfGptOss20b) {
+  DecoderConfig c;
+  c.d_model = 2880, c.layers = 24, c.heads = 64, c.kv_heads = 8, c.head_dim = 64, c.vocab_size = 201'088;
+  c.experts.count = 32, c.experts.per_token = 4, c.experts.d_ff = 2880;
+  c.experts.biases = c.qkv_bias = c.output_bias = c.attention_sinks = true;
+  EXPECT_EQ(parameters_of(c), 20'914'757'184);
+  EXPECT_EQ(models::active_parameters(c, parameters_of(c)), 4'187'440'704);
+}
+
 // By hand: biases of the router, of gate and up and of the output; a shared SwiGLU; one dense layer.
 TEST(Experts, ParametersOfBiasesSharedExpertsAndDenseLayers) {
   DecoderConfig c = small_experts();

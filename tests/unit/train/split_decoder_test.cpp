@@ -15,7 +15,7 @@ DecoderConfig model(std::int64_t rank, std::int64_t ranks, std::int64_t head_dim
   DecoderConfig c;
   c.d_model = 48, c.d_ff = 80, c.layers = 3, c.heads = 8, c.kv_heads = 4, c.vocab_size = 152;
   c.batch_size = 2, c.context_length = 24, c.head_dim = head_dim;
-  c.qkv_bias = c.qk_norm = true;
+  c.qkv_bias = c.qk_norm = c.attention_sinks = true;
   c.split = {.rank = rank, .ranks = ranks};
   return c;
 }

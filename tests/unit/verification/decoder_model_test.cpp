@@ -104,7 +104,9 @@ TEST(DecoderParameters, AreThoseOfThePublishedDescription) {
   tied.tied_embeddings = true;
   models::DecoderConfig wide_heads = grouped;
   wide_heads.head_dim = 12;
-  for (const models::DecoderConfig& config : {small_model(), grouped, tied, wide_heads})
+  models::DecoderConfig with_sinks = grouped;
+  with_sinks.attention_sinks = with_sinks.output_bias = true;
+  for (const models::DecoderConfig& config : {small_model(), grouped, tied, wide_heads, with_sinks})
     EXPECT_EQ(reason_for(config, config), "");
 }
 

@@ -31,13 +31,14 @@ struct ForwardScratch {
 };
 
 // Turns the tile's scores into exp(score - row maximum), and brings the block's running sums to that maximum.
-static void softmax_tile(const ScoreTile& tile, float* scores, float* row_max, float* row_sum, float* out,
-                         int64_t padded) {
+static void softmax_tile(const ScoreTile& tile, const SoftCap& cap, float* scores, float* row_max, float* row_sum,
+                         float* out, int64_t padded) {
   const int tile_width = int(round_to_lanes(tile.key_count));
   for (int i = 0; i < tile.rows; ++i, scores += tile_keys) {
-    const int width = close_row(scores, tile.visible(i), -__builtin_inff());
+    const int width = close_row(scores, tile, i);
     clear(scores, width, tile_width);
     if (width == 0) continue;
+    for (int j = 0; cap.caps && j < width; j += lanes) store_vec(scores + j, cap(load_vec(scores + j)).score);
     Vec high = load_vec(scores);
     for (int j = lanes; j < width; j += lanes) high = max_vec(high, load_vec(scores + j));
     const float before = row_max[i];
@@ -77,27 +78,27 @@ template <class T>
 static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batch, int64_t head, int64_t first,
                           int64_t rows, const ForwardScratch& s) {
   const int64_t padded = round_to_lanes(a.depth);
-  const int64_t offset = a.keys - a.queries, key_head = head / group_of(a);
-  const int64_t key_end = a.causal ? smaller(a.keys, first + rows + offset) : a.keys;
+  const int64_t key_head = head / group_of(a), key_end = keys_end(a, first, rows);
+  const SoftCap cap(a.soft_cap);
   pack_rows(row_of<const T>(a.q, batch, head, first), a.q.time_stride, rows, a.depth, a.scale * log2_e, s.q);
   for (int64_t i = 0; i < rows * padded; ++i) s.out[i] = 0.0f;
   for (int64_t i = 0; i < rows; ++i) s.row_max[i] = -__builtin_inff(), s.row_sum[i] = 0.0f;
 
-  for (int64_t key = 0; key < key_end; key += tile_keys) {
+  for (int64_t key = keys_begin(a, first); key < key_end; key += tile_keys) {
     const int key_count = int(smaller(tile_keys, key_end - key));
     pack_transposed(row_of<const T>(a.k, batch, key_head, key), a.k.time_stride, key_count, a.depth, s.k_transposed,
                     tile_keys);
     pack_rows(row_of<const T>(a.v, batch, key_head, key), a.v.time_stride, key_count, a.depth, 1.0f, s.v);
     for (int64_t block = 0; block < rows; block += tile_queries) {
-      const ScoreTile tile{first + block, key, int(smaller(tile_queries, rows - block)), key_count, a.causal, offset};
-      if (tile.visible(tile.rows - 1) == 0) continue;
+      const ScoreTile tile = tile_of(a, first + block, smaller(tile_queries, rows - block), key, key_count);
+      if (tile.is_empty()) continue;
       float* out = s.out + block * padded;
       multiply_tiles<Stored::as_is, Into::zero>(
           Tiles{s.q + block * padded, padded, s.k_transposed, tile_keys, s.scores, tile_keys}, tile.rows, key_count,
           [&](int row, int n) {
             return Reach{0, int(a.depth), tile.visible(row + n - 1)};
           });
-      softmax_tile(tile, s.scores, s.row_max + block, s.row_sum + block, out, padded);
+      softmax_tile(tile, cap, s.scores, s.row_max + block, s.row_sum + block, out, padded);
       if (mask.drops()) drop_tile(a, mask, batch, head, tile, s.scores);
       multiply_tiles<Stored::as_is, Into::sum>(Tiles{s.scores, tile_keys, s.v, padded, out, padded}, tile.rows,
                                                int(padded), [&](int row, int n) {
@@ -108,11 +109,17 @@ static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batc
 
   float* lse = a.lse + (batch * a.heads + head) * a.queries + first;
   for (int64_t i = 0; i < rows; ++i) {
-    const float sum = s.row_sum[i];
-    const Vec share = splat(s.row_max[i] == -__builtin_inff() ? 0.0f : 1.0f / sum);
+    float sum = s.row_sum[i], high = s.row_max[i], fade = 1.0f;
+    if (a.sinks) {
+      const float sink = sink_of(a.sinks, head) * log2_e, before = high;
+      high = sink > high ? sink : high;
+      fade = exp2_vec(splat(before - high))[0];
+      sum = sum * fade + exp2_vec(splat(sink - high))[0];
+    }
+    const Vec share = splat(s.row_max[i] == -__builtin_inff() ? 0.0f : fade / sum);
     T* out = row_of<T>(a.out, batch, head, first + i);
     each(a.depth, [&](int64_t c, auto span) { store_span(out + c, load_vec(s.out + i * padded + c) * share, span); });
-    lse[i] = s.row_max[i] * ln_2 + __builtin_logf(sum);
+    lse[i] = high * ln_2 + __builtin_logf(sum);
   }
 }
 

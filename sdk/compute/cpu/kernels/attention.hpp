@@ -4,6 +4,7 @@
 
 #include "dropout.hpp"
 #include "isa.hpp"
+#include "sinks.hpp"
 
 namespace assay::cpu {
 
@@ -20,13 +21,19 @@ struct AttentionArgs {
   int64_t key_heads;  // of k, v, dk, dv; `heads` is a multiple of it
   float scale;
   bool causal;          // key j is visible to query i when j <= i + (keys - queries)
+  int64_t window;       // and when i + (keys - queries) - j < window; 0: no bound
+  float soft_cap;       // scores become soft_cap tanh(score / soft_cap); 0: they stay
+  SinkVector sinks;     // [heads], one more score of each query
+  SinkVector dsinks;    // of the backward, with sinks
+  bool accumulate;      // add to dsinks
   bool bf16;            // the type of all views; fp32 otherwise
   DropoutArgs dropout;  // of the probabilities, as elements of [batch, heads, queries, keys]
   int threads;
   void* scratch;  // 64-byte aligned, as many bytes as the *_scratch_bytes function says for these arguments
 };
 
-// A query that sees no key gets out 0 and lse -infinity. The results do not depend on the number of threads.
+// A query that sees no key gets out 0 and the sink as lse, -infinity without one. The results do not depend on the
+// number of threads.
 struct AttentionKernels {
   int64_t (*forward_scratch_bytes)(const AttentionArgs&);
   void (*forward)(const AttentionArgs&);

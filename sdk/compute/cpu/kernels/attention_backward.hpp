@@ -2,6 +2,7 @@
 //
 // With p = exp(scale q k - lse) and delta = rowsum(dout * out):
 //   dv = p^T dout,  ds = p * (dout v^T - delta),  dq = scale ds k,  dk = scale ds^T q.
+// A soft cap puts the slope of its tanh on ds. A head's sink is in lse, and takes its share of delta.
 // Dropout puts its mask on the p of dv and on dout v^T; delta is as before, since out has the mask, too.
 // Where a group of heads reads the same keys, dk and dv are sums over its heads, one after the other.
 // Whole groups: one pass over the key tiles makes all three gradients. Where groups are too few for the threads (or too
@@ -95,18 +96,24 @@ struct HeadBackward {
   template <bool dropped>
   void score_rows(const ScoreTile& tile, int64_t block) const {
     const int tile_width = int(round_to_lanes(tile.key_count));
+    const SoftCap cap(a.soft_cap);
     for (int i = 0; i < tile.rows; ++i) {
       float* p = s.p + i * tile_keys;
       float* ds = s.ds + i * tile_keys;
-      const int width = close_row(p, tile.visible(i), -__builtin_inff());
+      const int width = close_row(p, tile, i);
       const Vec lse = splat(s.lse[block + i]), delta = splat(s.delta[block + i]);
       MaskRow<tile_keys> dropout;
       if constexpr (dropped) dropout.draw(mask, first_element(a, batch, head, tile, i), tile.visible(i));
       const auto through = [&](int j, Vec x) { return dropped ? dropout.through(mask, j, x) : x; };
       for (int j = 0; j < width; j += lanes) {
-        const Vec probability = exp2_vec(load_vec(p + j) - lse);
+        Vec score = load_vec(p + j), slope = splat(1.0f);
+        if (cap.caps) {
+          const SoftCap::Capped capped = cap(score);
+          score = capped.score, slope = capped.slope;
+        }
+        const Vec probability = exp2_vec(score - lse);
         store_vec(p + j, through(j, probability));
-        store_vec(ds + j, probability * (through(j, load_vec(ds + j)) - delta));
+        store_vec(ds + j, probability * (through(j, load_vec(ds + j)) - delta) * slope);
       }
       clear(p, width, tile_width);
       clear(ds, width, tile_width);
@@ -143,9 +150,10 @@ struct HeadBackward {
   template <Gradients wanted>
   void add_panel(int64_t first, int64_t rows, int64_t key, int key_count) const {
     int64_t block = a.causal ? larger(0, key - offset - first) / tile_queries * tile_queries : 0;
-    for (; block < rows; block += tile_queries)
-      add_tile<wanted>(
-          ScoreTile{first + block, key, int(smaller(tile_queries, rows - block)), key_count, a.causal, offset}, block);
+    for (; block < rows; block += tile_queries) {
+      const ScoreTile tile = tile_of(a, first + block, smaller(tile_queries, rows - block), key, key_count);
+      if (!tile.is_empty()) add_tile<wanted>(tile, block);
+    }
   }
   void clear_key_gradients() const {
     clear(s.dk, 0, tile_keys * padded);
@@ -160,8 +168,8 @@ struct HeadBackward {
   void panel(int64_t first, int64_t rows) const {
     pack_panel(first, rows);
     clear(s.dq, 0, rows * padded);
-    const int64_t key_end = a.causal ? smaller(a.keys, first + rows + offset) : a.keys;
-    for (int64_t key = 0; key < key_end; key += tile_keys)
+    const int64_t key_end = keys_end(a, first, rows);
+    for (int64_t key = keys_begin(a, first); key < key_end; key += tile_keys)
       add_panel<Gradients::of_queries>(first, rows, key, pack_keys(key));
     write(a.dq, head, first, rows, a.scale, s.dq);
   }
@@ -189,8 +197,9 @@ struct HeadBackward {
     const int key_count = pack_keys(key);
     clear_key_gradients();
     const int64_t start = a.causal ? larger(0, key - offset) / panel_size * panel_size : 0;
+    const int64_t end = queries_end(a, key + key_count);
     for (int64_t g = 0; g < group; ++g)
-      for (int64_t first = start; first < a.queries; first += panel_size) {
+      for (int64_t first = start; first < end; first += panel_size) {
         const HeadBackward of = member(g, 0);  // one after the other, in one panel
         const int64_t rows = smaller(panel_size, a.queries - first);
         of.pack_panel(first, rows);
@@ -247,7 +256,27 @@ static void backward_typed(const AttentionArgs& a) {
   }
 }
 
+// dsinks, by whole heads: the sum of each has one owner.
+template <class T>
+static void sink_gradients(const AttentionArgs& a) {
+#pragma omp parallel for num_threads(a.threads) schedule(static)
+  for (int64_t head = 0; head < a.heads; ++head) {
+    double sum = 0;
+    for (int64_t batch = 0; batch < a.batch; ++batch)
+      for (int64_t i = 0; i < a.queries; ++i) {
+        const T* out = row_of<const T>(a.out, batch, head, i);
+        const T* dout = row_of<const T>(a.dout, batch, head, i);
+        const float delta = sum_each(
+            a.depth, [&](int64_t c, auto span) { return load_span(out + c, span) * load_span(dout + c, span); });
+        const float lse = a.lse[(batch * a.heads + head) * a.queries + i];
+        sum -= double(exp2_vec(splat((sink_of(a.sinks, head) - lse) * log2_e))[0]) * double(delta);
+      }
+    store_sink_gradient(a.dsinks, head, sum, a.accumulate);
+  }
+}
+
 static void backward(const AttentionArgs& a) {
+  if (a.sinks) a.bf16 ? sink_gradients<bf16>(a) : sink_gradients<float>(a);  // gradients may lie where inputs do
   if (a.bf16)
     backward_typed<bf16>(a);
   else

@@ -41,18 +41,63 @@ struct ScoreTile {
   int rows, key_count;
   bool causal;
   int64_t offset;  // keys - queries
+  int64_t window;  // 0: no bound
 
-  // How many of the tile's keys row i sees: always its first ones.
+  // How many of the tile's keys row i sees, where the window leaves out none: always its first ones.
   int visible(int i) const {
     if (!causal) return key_count;
     const int64_t n = first_query + i + offset + 1 - first_key;
     return int(n < 0 ? 0 : n > key_count ? key_count : n);
   }
+  // How many of the tile's first keys lie before row i's window.
+  int hidden(int i) const {
+    if (window == 0) return 0;
+    const int64_t n = first_query + i + offset + 1 - window - first_key;
+    return int(n < 0 ? 0 : n > key_count ? key_count : n);
+  }
+  // Whether no row sees a key: the last row sees the most of what causal hides, the first one of what lies behind.
+  bool is_empty() const { return visible(rows - 1) == 0 || hidden(0) == key_count; }
   // The first row that sees key j of the tile.
   int first_row_of_key(int j) const {
     if (!causal) return 0;
     const int64_t i = first_key + j - offset - first_query;
     return int(i < 0 ? 0 : i > rows ? rows : i);
+  }
+};
+
+// The tile of rows [first_query, first_query + rows) and keys [first_key, first_key + key_count).
+ASSAY_INLINE ScoreTile tile_of(const AttentionArgs& a, int64_t first_query, int64_t rows, int64_t first_key,
+                               int key_count) {
+  return {first_query, first_key, int(rows), key_count, a.causal, a.keys - a.queries, a.window};
+}
+
+// Of queries from `first` on: where their first tile of keys begins, and behind which key they see none.
+ASSAY_INLINE int64_t keys_begin(const AttentionArgs& a, int64_t first) {
+  if (a.window == 0) return 0;
+  return larger(0, first + a.keys - a.queries + 1 - a.window) / tile_keys * tile_keys;
+}
+ASSAY_INLINE int64_t keys_end(const AttentionArgs& a, int64_t first, int64_t rows) {
+  return a.causal ? smaller(a.keys, first + rows + a.keys - a.queries) : a.keys;
+}
+// Of keys up to `end`: behind which query none sees them.
+ASSAY_INLINE int64_t queries_end(const AttentionArgs& a, int64_t end) {
+  if (a.window == 0) return a.queries;
+  return larger(0, smaller(a.queries, end - 1 + a.window - (a.keys - a.queries)));
+}
+
+// What a cap makes of scores in powers of two. A hidden key's, -infinity, stays.
+struct SoftCap {
+  Vec cap, inverse;
+  bool caps;
+
+  explicit SoftCap(float soft_cap)
+      : cap(splat(soft_cap * log2_e)), inverse(splat(soft_cap > 0 ? ln_2 / soft_cap : 0.0f)), caps(soft_cap > 0) {}
+  struct Capped {
+    Vec score, slope;
+  };
+  Capped operator()(Vec x) const {
+    const Vec t = tanh_vec(x * inverse);
+    return {x < -3e38f ? x : cap * t, 1.0f - t * t};
   }
 };
 
@@ -68,6 +113,13 @@ ASSAY_INLINE int close_row(float* row, int visible, float rest) {
   if (whole == visible) return visible;
   store_vec(row + whole, only(load_vec(row + whole), Part{visible - whole}, rest));
   return whole + lanes;
+}
+// The same of a tile's row, with -infinity for the scores of all keys that its query does not see.
+ASSAY_INLINE int close_row(float* row, const ScoreTile& tile, int i) {
+  const int width = close_row(row, tile.visible(i), -__builtin_inff());
+  const int hidden = tile.hidden(i);
+  for (int j = 0; j < hidden && j < width; ++j) row[j] = -__builtin_inff();
+  return hidden < tile.visible(i) ? width : 0;
 }
 ASSAY_INLINE void clear(float* row, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) row[i] = 0.0f;

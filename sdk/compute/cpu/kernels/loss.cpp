@@ -59,18 +59,63 @@ ASSAY_INLINE void fill_row(T* x, int64_t n, float value) {
 }
 
 // ---- softmax -------------------------------------------------------------------------------------------------------
+// With a soft cap, and a sink unless that is -infinity; returns the log-sum-exp. y may be x.
+template <class T>
+static float modified_softmax(const SoftmaxArgs& a, const T* x, T* y, int64_t n, float sink) {
+  const auto scores = [&](int64_t i, auto span) {
+    const Vec s = load_span(x + i, span) * a.scale;
+    return a.soft_cap > 0 ? a.soft_cap * tanh_vec(s / a.soft_cap) : s;
+  };
+  Vec most = splat(sink);
+  each(n, [&](int64_t i, auto span) { most = max_vec(only(scores(i, span), span, -infinity), most); });
+  const float shift = max_lanes(most);
+  if (shift == -infinity) return shift;
+  const float sum =
+      sum_each(n, [&](int64_t i, auto span) { return only(exp_vec(scores(i, span) - shift), span, 0.0f); }) +
+      exp_vec(splat(sink - shift))[0];
+  each(n, [&](int64_t i, auto span) { store_span(y + i, exp_vec(scores(i, span) - shift) * (1.0f / sum), span); });
+  return shift + __builtin_logf(sum);
+}
+
+template <class T>
+ASSAY_INLINE float dot_rows(const T* x, const T* y, int64_t n) {
+  return sum_each(n, [&](int64_t i, auto span) { return load_span(x + i, span) * load_span(y + i, span); });
+}
+
+// By whole heads: the sum of each has one owner.
+template <class T>
+static void softmax_sink_gradients(const SoftmaxArgs& a) {
+  const int64_t batch = a.rows / (a.heads * a.queries);
+  parallel_rows(a.heads, batch * a.queries * a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
+    for (int64_t head = begin; head < end; ++head) {
+      double sum = 0;
+      for (int64_t b = 0; b < batch; ++b)
+        for (int64_t r = (b * a.heads + head) * a.queries; r < (b * a.heads + head + 1) * a.queries; ++r) {
+          const int64_t at = r * a.columns;
+          const float dot = dot_rows(static_cast<const T*>(a.x) + at, static_cast<const T*>(a.dy) + at, a.columns);
+          sum -= double(exp_vec(splat(sink_of(a.sinks, head) - a.lse[r]))[0]) * double(dot);
+        }
+      store_sink_gradient(a.dsinks, head, sum, a.accumulate);
+    }
+  });
+}
+
 template <class T>
 static void softmax_forward_typed(const SoftmaxArgs& a) {
   parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const T* const x = static_cast<const T*>(a.x) + r * a.columns;
-      T* const y = static_cast<T*>(a.out) + r * a.columns;
-      int64_t visible = a.columns;
-      if (a.causal) {
-        const int64_t seen = r % a.queries + 1 + a.columns - a.queries;
-        visible = seen < 0 ? 0 : seen < visible ? seen : visible;
-      }
-      if (visible > 0) {
+      const int64_t place = r % a.queries + a.columns - a.queries;
+      int64_t hidden = 0, end = a.columns;
+      if (a.causal) end = place < -1 ? 0 : place + 1 < end ? place + 1 : end;
+      if (a.window > 0 && place + 1 > a.window) hidden = place + 1 - a.window;
+      const T* const x = static_cast<const T*>(a.x) + r * a.columns + hidden;
+      T* const y = static_cast<T*>(a.out) + r * a.columns + hidden;
+      const int64_t visible = end - hidden;
+      if (a.lse || a.sinks || a.soft_cap > 0) {
+        const float sink = a.sinks ? sink_of(a.sinks, r / a.queries % a.heads) : -infinity;
+        const float lse = modified_softmax(a, x, y, visible, sink);
+        if (a.lse) a.lse[r] = lse;
+      } else if (visible > 0) {
         const float shift = row_max(x, visible, a.scale);
         if constexpr (sizeof(T) == sizeof(float)) {
           const float sum = store_exponentials(x, y, visible, a.scale, shift);
@@ -80,23 +125,32 @@ static void softmax_forward_typed(const SoftmaxArgs& a) {
           store_scaled_exponentials(x, y, visible, a.scale, shift, 1.0f / sum);
         }
       }
-      fill_row(y + visible, a.columns - visible, 0.0f);
+      fill_row(y - hidden, hidden, 0.0f);
+      fill_row(y + visible, a.columns - end, 0.0f);
     }
   });
 }
 
 template <class T>
 static void softmax_backward_typed(const SoftmaxArgs& a) {
+  if (a.sinks) softmax_sink_gradients<T>(a);  // before dx, which may be dy
   parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const y = static_cast<const T*>(a.x) + r * a.columns;
       const T* const dy = static_cast<const T*>(a.dy) + r * a.columns;
       T* const dx = static_cast<T*>(a.out) + r * a.columns;
-      const float dot =
-          sum_each(a.columns, [&](int64_t i, auto span) { return load_span(y + i, span) * load_span(dy + i, span); });
-      each(a.columns, [&](int64_t i, auto span) {
-        store_span(dx + i, load_span(y + i, span) * (load_span(dy + i, span) - dot) * a.scale, span);
-      });
+      const float dot = dot_rows(y, dy, a.columns);
+      if (a.soft_cap == 0) {
+        each(a.columns, [&](int64_t i, auto span) {
+          store_span(dx + i, load_span(y + i, span) * (load_span(dy + i, span) - dot) * a.scale, span);
+        });
+        continue;
+      }
+      for (int64_t i = 0; i < a.columns; ++i) {
+        const float p = load(y + i);  // exp(score - lse)
+        const float t = p > 0 ? (__builtin_logf(p) + a.lse[r]) / a.soft_cap : 0.0f;
+        store(dx + i, p * (load(dy + i) - dot) * a.scale * (1.0f - t * t));
+      }
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "isa.hpp"
+#include "sinks.hpp"
 
 namespace assay::cpu {
 
@@ -15,6 +16,14 @@ struct SoftmaxArgs {
   float scale;
   bool causal;      // row r sees columns j <= r % queries + (columns - queries)
   int64_t queries;  // rows of one score matrix
+  int64_t window;   // and columns j with r % queries + (columns - queries) - j < window; 0: no bound
+  float soft_cap;   // scores, scaled, become soft_cap tanh(score / soft_cap); 0: they stay
+  // Of rows [batch, heads, queries]: one more score of each head's rows, and log-sum-exps by row. Null: none.
+  int64_t heads;
+  SinkVector sinks;
+  float* lse;
+  SinkVector dsinks;  // of the backward, with sinks
+  bool accumulate;    // add to dsinks
 };
 
 struct CrossEntropyArgs {

@@ -193,4 +193,15 @@ ASSAY_INLINE Vec exp_vec(Vec x) {
   return x < -87.0f ? Vec{} : p * power_of_two(shifted);
 }
 
+// tanh within a few ulp: the series where the other form would cancel.
+ASSAY_INLINE Vec tanh_vec(Vec x) {
+  const Vec x2 = x * x;
+  Vec p = x2 * (62.0f / 2835.0f) - 17.0f / 315.0f;
+  p = p * x2 + 2.0f / 15.0f;
+  p = p * x2 - 1.0f / 3.0f;
+  const Vec near = x + x * x2 * p;
+  const Vec far = 1.0f - 2.0f / (1.0f + exp_vec(2.0f * x));
+  return x2 < 0.0625f ? near : far;
+}
+
 }  // namespace assay::cpu::ASSAY_ISA

@@ -22,10 +22,13 @@ struct AttentionFp32Args {
   int group = 1;               // heads / key_heads
   int queries = 0, keys = 0, depth = 0;
   float scale = 1.0F;
-  bool causal = false;  // key j is visible to query i when j <= i + (keys - queries)
+  bool causal = false;    // key j is visible to query i when j <= i + (keys - queries)
+  int window = 0;         // and when i + (keys - queries) - j < window; 0: no bound
+  float soft_cap = 0.0F;  // scores become soft_cap tanh(score / soft_cap); 0: they stay
   AttentionFp32View q, k, v, out;
-  float* lse = nullptr;  // [B, H, queries]; -infinity for a query that sees no key, whose out is 0
-  DropoutArgs dropout;   // of the probabilities; elements count in [B, H, queries, keys]
+  float* lse = nullptr;          // [B, H, queries]; -infinity for a query that sees no key, whose out is 0
+  const float* sinks = nullptr;  // [H], one more score of each query; null: there is none
+  DropoutArgs dropout;           // of the probabilities; elements count in [B, H, queries, keys]
   // The backward's; delta is scratch, [B, H, queries].
   AttentionFp32View dout, dq, dk, dv;
   float* delta = nullptr;

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(threads) delta_kernel(const AttentionFp32Args 
 }
 
 // Gradients of a tile of queries: own rows are queries, the columns of the scores are keys.
-template <class T, bool drops>
+template <class T, bool modified>
 __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const AttentionFp32Args a, bool wide) {
   using Memory = BackwardMemory<T>;
   extern __shared__ float4 shared_quads[];
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
   const int first_query = job.tile * T::BM, valid_queries = a.queries - first_query;
   const int keys_end = keys_seen(a, first_query + T::BM);
   const Place at = place<T>();
-  const Dropping<drops> mask(a, job);
+  const Dropping<modified> mask(a, job);
   const Job of_keys = keys_of(a, job);
 
   load_tile<T::BM, T::DP>(shared + Memory::own0, start_of(a.q, job, first_query), a.q.time, valid_queries, a.depth,
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
     delta[i] = row < valid_queries ? a.delta[statistics + row] : 0.0F;
   }
 
-  for (int first_key = 0; first_key < keys_end; first_key += T::BN) {
+  for (int first_key = first_seen(a, first_query) / T::BN * T::BN; first_key < keys_end; first_key += T::BN) {
     __syncthreads();  // the tile before this has been read
     const int valid_keys = a.keys - first_key;
     load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth,
@@ -66,12 +66,16 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
       const int seen = row < valid_queries
                            ? (a.causal ? min(a.keys, first_query + row + 1 + (a.keys - a.queries)) : a.keys) - first_key
                            : 0;
+      const int hidden = first_seen(a, first_query + row) - first_key;
 #pragma unroll
       for (int j = 0; j < T::columns; ++j) {
-        const float p = exp2f((score[i][j] * a.scale - lse[i]) * log2_e);
-        const float seen_p = at.column + 8 * j < seen ? p : 0.0F;
-        if constexpr (drops) dscore[i][j] *= mask(a, first_query + row, first_key + at.column + 8 * j);
+        Capped of{score[i][j] * a.scale, 1.0F};
+        if constexpr (modified) of = capped(a, of.score);
+        const float p = exp2f((of.score - lse[i]) * log2_e);
+        const float seen_p = at.column + 8 * j < seen && at.column + 8 * j >= hidden ? p : 0.0F;
+        if constexpr (modified) dscore[i][j] *= mask(a, first_query + row, first_key + at.column + 8 * j);
         score[i][j] = seen_p * (dscore[i][j] - delta[i]) * a.scale;
+        if constexpr (modified) score[i][j] *= of.slope;
       }
     }
     store_scores<T>(shared + Memory::p, score, at);
@@ -87,7 +91,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
 void query_gradients(const AttentionFp32Args& a, const char* operation, cudaStream_t stream) {
   with_backward_tiling(a, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto kernel = a.dropout.drop_below > 0 ? query_gradient_kernel<T, true> : query_gradient_kernel<T, false>;
+    const auto kernel = is_modified(a) ? query_gradient_kernel<T, true> : query_gradient_kernel<T, false>;
     launch(kernel, blocks_of<T>(a, a.queries, a.heads, operation), BackwardMemory<T>::bytes, a, wide_in_backward(a),
            stream, operation);
   });

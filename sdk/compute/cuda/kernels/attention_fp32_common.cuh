@@ -14,6 +14,25 @@ __device__ inline int keys_seen(const AttentionFp32Args& a, int queries_end) {
   return max(0, min(a.keys, min(queries_end, a.queries) + (a.keys - a.queries)));
 }
 
+// The first key that a query sees, with the window of it alone.
+__device__ inline int first_seen(const AttentionFp32Args& a, int query) {
+  return a.window > 0 ? max(0, query + (a.keys - a.queries) + 1 - a.window) : 0;
+}
+// Behind the last query that sees a key.
+__device__ inline int queries_seeing(const AttentionFp32Args& a, int key) {
+  return a.window > 0 ? max(0, min(a.queries, key + a.window - (a.keys - a.queries))) : a.queries;
+}
+
+// What a soft cap makes of a score, and the slope that it puts on the score's gradient.
+struct Capped {
+  float score, slope;
+};
+__device__ inline Capped capped(const AttentionFp32Args& a, float score) {
+  if (a.soft_cap == 0.0F) return {score, 1.0F};
+  const float t = tanhf(score / a.soft_cap);
+  return {a.soft_cap * t, 1.0F - t * t};
+}
+
 // What dropout makes of the probabilities of one head: 0 or 1 / (1 - p) for each.
 class Dropped {
  public:
@@ -23,6 +42,7 @@ class Dropped {
         drop_below_(a.dropout.drop_below),
         factor_(a.dropout.factor) {}
   __device__ float operator()(const AttentionFp32Args& a, int query, int k) const {
+    if (drop_below_ == 0) return 1.0F;
     const std::int64_t element = head_ + static_cast<std::int64_t>(query) * a.keys + k;
     return kept(key_, static_cast<std::uint64_t>(element), drop_below_) ? factor_ : 0.0F;
   }
@@ -36,8 +56,10 @@ class Dropped {
 struct NotDropped {
   __device__ NotDropped(const AttentionFp32Args&, const Job&) {}
 };
-template <bool drops>
-using Dropping = std::conditional_t<drops, Dropped, NotDropped>;
+// Kernels are made in two forms: that of plain attention, and one that has dropout and a soft cap where these are asked
+// for.
+template <bool modified>
+using Dropping = std::conditional_t<modified, Dropped, NotDropped>;
 
 // The backward's shared memory: two operands of the block's own rows, two of the other side, a tile of scores, and the
 // statistics of BN queries.
@@ -70,6 +92,8 @@ unsigned blocks_of(const AttentionFp32Args& a, int rows, std::int64_t heads, con
   if (blocks > INT32_MAX) refuse_count(operation, blocks, "tiles of fp32 attention; at most 2147483647 are served");
   return static_cast<unsigned>(blocks);
 }
+
+inline bool is_modified(const AttentionFp32Args& a) { return a.dropout.drop_below > 0 || a.soft_cap > 0.0F; }
 
 template <class Kernel>
 void launch(Kernel kernel, unsigned blocks, int shared_bytes, const AttentionFp32Args& a, bool wide,

@@ -14,7 +14,7 @@ struct ForwardMemory {
   static constexpr int bytes = 4 * (over_k ? end_of_v : end_of_v + T::BM * T::score_stride);
 };
 
-template <class T, bool drops>
+template <class T, bool modified>
 __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32Args a, bool wide) {
   using Memory = ForwardMemory<T>;
   extern __shared__ float4 shared_quads[];
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
   const int keys_end = keys_seen(a, first_query + T::BM);
   const Place at = place<T>();
   const float infinity = __int_as_float(0x7f800000);
-  const Dropping<drops> mask(a, job);
+  const Dropping<modified> mask(a, job);
   const Job of_keys = keys_of(a, job);
 
   load_tile<T::BM, T::DP>(shared + Memory::q, start_of(a.q, job, first_query), a.q.time, valid_queries, a.depth, wide);
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
   fill(high, -infinity);
   fill(sum, 0.0F);
 
-  for (int first_key = 0; first_key < keys_end; first_key += T::BN) {
+  for (int first_key = first_seen(a, first_query) / T::BN * T::BN; first_key < keys_end; first_key += T::BN) {
     __syncthreads();  // the tile before this has been read
     const int valid_keys = a.keys - first_key;
     load_tile<T::BN, T::DP>(shared + Memory::k, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth, wide);
@@ -47,10 +47,13 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
     for (int i = 0; i < T::rows; ++i) {
       const int query = first_query + at.row + 4 * i;
       const int seen = (a.causal ? min(a.keys, query + 1 + (a.keys - a.queries)) : a.keys) - first_key;
+      const int hidden = first_seen(a, query) - first_key;
       float tile_high = -infinity;
 #pragma unroll
       for (int j = 0; j < T::columns; ++j) {
-        score[i][j] = at.column + 8 * j < seen ? score[i][j] * a.scale : -infinity;
+        score[i][j] *= a.scale;
+        if constexpr (modified) score[i][j] = capped(a, score[i][j]).score;
+        score[i][j] = at.column + 8 * j < seen && at.column + 8 * j >= hidden ? score[i][j] : -infinity;
         tile_high = fmaxf(tile_high, score[i][j]);
       }
 #pragma unroll
@@ -64,7 +67,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
       for (int j = 0; j < T::columns; ++j) {
         score[i][j] = exp2f((score[i][j] - origin) * log2_e);
         sum[i] += score[i][j];
-        if constexpr (drops) score[i][j] *= mask(a, first_query + at.row + 4 * i, first_key + at.column + 8 * j);
+        if constexpr (modified) score[i][j] *= mask(a, first_query + at.row + 4 * i, first_key + at.column + 8 * j);
       }
 #pragma unroll
       for (int q = 0; q < T::quads; ++q) {
@@ -84,8 +87,16 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
 #pragma unroll
     for (int step = 1; step < 8; step *= 2) sum[i] += __shfl_xor_sync(~0U, sum[i], step);
     factor[i] = sum[i] == 0.0F ? 0.0F : 1.0F / sum[i];
+    float origin = high[i], whole = sum[i];
+    if (a.sinks) {
+      const float sink = a.sinks[job.head];
+      origin = fmaxf(high[i], sink);
+      const float fade = exp2f((high[i] - origin) * log2_e);
+      whole = whole * fade + exp2f((sink - origin) * log2_e);
+      factor[i] = fade / whole;
+    }
     if (at.column == 0 && at.row + 4 * i < valid_queries)
-      lse[at.row + 4 * i] = sum[i] == 0.0F ? -infinity : high[i] + logf(sum[i]);
+      lse[at.row + 4 * i] = whole == 0.0F ? -infinity : origin + logf(whole);
   }
   store_rows<T>(start_of(a.out, job, first_query), a.out.time, valid_queries, a.depth, wide, out, factor, at);
 }
@@ -98,7 +109,7 @@ using namespace fp32_attention;
 template <class T>
 void forward(const AttentionFp32Args& a, cudaStream_t stream) {
   constexpr const char* operation = "attention_forward";
-  const auto kernel = a.dropout.drop_below > 0 ? forward_kernel<T, true> : forward_kernel<T, false>;
+  const auto kernel = is_modified(a) ? forward_kernel<T, true> : forward_kernel<T, false>;
   launch(kernel, blocks_of<T>(a, a.queries, a.heads, operation), ForwardMemory<T>::bytes, a,
          wide_enough(a, {&a.q, &a.k, &a.v, &a.out}), stream, operation);
 }

@@ -4,7 +4,7 @@ namespace assay::cuda::fp32_attention {
 
 // Gradients of a tile of keys and values: own rows are keys, the columns of the scores are queries. A group's heads
 // of queries follow each other: the sum over them has one owner, too.
-template <class T, bool drops>
+template <class T, bool modified>
 __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const AttentionFp32Args a, bool wide) {
   using Memory = BackwardMemory<T>;
   extern __shared__ float4 shared_quads[];
@@ -21,9 +21,10 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
   fill(dv, make_float4(0.0F, 0.0F, 0.0F, 0.0F));
   for (int member = 0; member < a.group; ++member) {
     const Job of_queries{job.tile, job.batch, job.head * a.group + member};
-    const Dropping<drops> mask(a, of_queries);
+    const Dropping<modified> mask(a, of_queries);
     const std::int64_t statistics = (of_queries.batch * a.heads + of_queries.head) * a.queries;
-    for (int first_query = a.causal ? max(0, first_key - offset) : 0; first_query < a.queries; first_query += T::BN) {
+    const int queries_end = queries_seeing(a, first_key + min(T::BM, valid_keys) - 1);
+    for (int first_query = a.causal ? max(0, first_key - offset) : 0; first_query < queries_end; first_query += T::BN) {
       __syncthreads();  // the tile before this has been read
       const int valid_queries = a.queries - first_query;
       load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.q, of_queries, first_query), a.q.time, valid_queries,
@@ -46,13 +47,16 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
         const int seen = column < valid_queries
                              ? (a.causal ? min(a.keys, first_query + column + offset + 1) : a.keys) - first_key
                              : 0;
+        const int hidden = first_seen(a, first_query + column) - first_key;
 #pragma unroll
         for (int i = 0; i < T::rows; ++i) {
-          const float p = exp2f((score[i][j] * a.scale - lse) * log2_e);
-          score[i][j] = at.row + 4 * i < seen ? p : 0.0F;
-          if constexpr (drops) {
+          Capped of{score[i][j] * a.scale, 1.0F};
+          if constexpr (modified) of = capped(a, of.score);
+          const float p = exp2f((of.score - lse) * log2_e);
+          score[i][j] = at.row + 4 * i < seen && at.row + 4 * i >= hidden ? p : 0.0F;
+          if constexpr (modified) {
             const float factor = mask(a, first_query + column, first_key + at.row + 4 * i);
-            dscore[i][j] = score[i][j] * (dscore[i][j] * factor - delta) * a.scale;
+            dscore[i][j] = score[i][j] * (dscore[i][j] * factor - delta) * a.scale * of.slope;
             score[i][j] *= factor;
           } else {
             dscore[i][j] = score[i][j] * (dscore[i][j] - delta) * a.scale;
@@ -78,7 +82,7 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
 void key_gradients(const AttentionFp32Args& a, const char* operation, cudaStream_t stream) {
   with_backward_tiling(a, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto kernel = a.dropout.drop_below > 0 ? key_gradient_kernel<T, true> : key_gradient_kernel<T, false>;
+    const auto kernel = is_modified(a) ? key_gradient_kernel<T, true> : key_gradient_kernel<T, false>;
     launch(kernel, blocks_of<T>(a, a.keys, a.key_heads, operation), BackwardMemory<T>::bytes, a, wide_in_backward(a),
            stream, operation);
   });

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernels/sink_vector.hpp"
+
 namespace assay::cuda {
 
 struct SoftmaxArgs {
@@ -13,7 +15,15 @@ struct SoftmaxArgs {
   float scale;
   bool causal;           // row r sees the first r % queries + 1 + columns - queries columns; y is 0 in the others
   std::int64_t queries;  // rows per matrix
-  const void* x;         // forward: the scores; backward: y
+  std::int64_t window;   // a row sees that many columns up to its own place at most; 0: no bound
+  float soft_cap;        // scores, scaled, become soft_cap tanh(score / soft_cap); 0: they stay
+  // Of rows [batch, heads, queries]: one more score of each head's rows, and log-sum-exps by row. Null: none.
+  std::int64_t heads;
+  SinkVector sinks;
+  float* lse;
+  SinkVector dsinks;  // of the backward, with sinks
+  bool accumulate;    // add to dsinks
+  const void* x;      // forward: the scores; backward: y
   const void* dy;
   void* out;  // may be x or dy
 };

@@ -68,6 +68,15 @@ class AuditedBackend final : public ForwardingBackend {
 
   double odds_of_own_masks(const Tensor& q, const AttentionShape& shape) const;
   void check_sums_of_backward(const op::AttentionBackward& op, const std::vector<std::int64_t>& pairs);
+  struct SinkSums {
+    struct Of {
+      std::int64_t head;
+      double sum, terms;
+    };
+    std::vector<Of> all;
+  };
+  SinkSums sink_sums(const op::AttentionBackward& op);
+  void check_sink_sums(const op::AttentionBackward& op, const SinkSums& sums);
   std::unique_ptr<Judge> judge_;
   ProductMath math_;
 };

@@ -50,6 +50,7 @@ struct DecoderConfig {
   std::int64_t head_dim = 0;     // columns of a head, even; 0: d_model / heads
   bool qkv_bias = false;         // the products of q, k and v add a bias
   bool qk_norm = false;          // RMSNorm of each head of queries and of keys before the rotation (Qwen3)
+  bool output_bias = false;      // the product behind attention adds a bias
   bool tied_embeddings = false;  // the output head's weights are the embedding's
   double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
   compute::RotaryScaling rope_scaling;
@@ -59,8 +60,12 @@ struct DecoderConfig {
   compute::Activation gate_activation = compute::Activation::silu;  // of the feed-forward; or gelu_tanh
   bool scaled_embeddings = false;                                   // times the root of d_model
   double query_pre_attn_scalar = 0;  // by the root of which scores are divided; 0: the head's columns
-  double rope_local_theta = 0;       // of layers with a window, whose rotation is not scaled; 0: as of all others
-  std::int64_t full_attention_every = 0;
+  // A query sees its own token and the sliding_window - 1 before it; 0: all before it. Every so manyth layer, the last
+  // of each full_attention_every, sees all of them whatever the window (gpt-oss: 2, Gemma 3: 6); 0: none does.
+  std::int64_t sliding_window = 0, full_attention_every = 0;
+  double rope_local_theta = 0;      // of layers beside the full ones, whose rotation is not scaled; 0: as of all others
+  bool attention_sinks = false;     // each head of a layer has a score more, which is learned and has no value
+  double attention_soft_cap = 0.0;  // scores become cap * tanh(score / cap); 0: they stay
   ExpertsConfig experts;
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
@@ -111,9 +116,14 @@ struct DecoderConfig {
   double query_scalar() const {
     return query_pre_attn_scalar > 0 ? query_pre_attn_scalar : static_cast<double>(head_width());
   }
+  bool sees_all(std::int64_t layer) const {
+    return full_attention_every > 0 && (layer + 1) % full_attention_every == 0;
+  }
   // Layers beside those that see everything have a rotation of their own.
-  bool rotates_locally(std::int64_t layer) const {
-    return rope_local_theta > 0 && (full_attention_every == 0 || (layer + 1) % full_attention_every != 0);
+  bool rotates_locally(std::int64_t layer) const { return rope_local_theta > 0 && !sees_all(layer); }
+  // The window of a layer where it hides a token; 0: none.
+  std::int64_t window_of(std::int64_t layer) const {
+    return sees_all(layer) || sliding_window >= context_length ? 0 : sliding_window;
   }
   bool has_experts(std::int64_t layer) const { return experts.any() && layer >= experts.first_dense_layers; }
   std::int64_t dense_layers() const {
@@ -133,6 +143,8 @@ struct DecoderLayerParameters {
   train::ParameterSet::Id q_bias = 0, k_bias = 0, v_bias = 0;  // with qkv_bias
   train::ParameterSet::Id attention_norm = 0, ffw_norm = 0;    // with post_norms: at the ends of the branches
   train::ParameterSet::Id q_norm = 0, k_norm = 0;              // with qk_norm; adjacent
+  train::ParameterSet::Id output_bias = 0;                     // with output_bias
+  train::ParameterSet::Id sinks = 0;                           // with attention_sinks: [heads]
   ExpertParameters experts = {};  // in the place of w2, w1 and w3, of a layer that has them
 };
 struct DecoderParameters {
@@ -142,7 +154,7 @@ struct DecoderParameters {
 
 // Adds the parameters with the names that they have in safetensors files; matrices are (out, in). The initial values
 // are normal with std sqrt(2 / (in + out)) for matrices and a tied embedding, std 1 for another embedding, ones for
-// norms (zeros for those that count from one) and zeros for biases.
+// norms (zeros for those that count from one) and zeros for biases and sinks.
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
 
 // Which part of the whole model's parameter one of a split model's is.
@@ -164,11 +176,12 @@ train::ElementRange decoder_shared_range(const DecoderConfig& config, const trai
                                          const DecoderParameters& ids);
 
 // The blocks in which the parameters come and go: the embedding, each layer's matrices, the head. The weights of norms
-// are resident: they are few, and read in another format than the matrices.
+// and the sinks are resident: they are few, and read in another format than the matrices.
 train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
 
-// Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
-// as two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
+// Floating-point operations of the matrix products and of attention (causal: half of the score matrix; of a layer with
+// a window of w tokens: the pairs of tokens that it has, w (w + 1) / 2 + (T - w) w of a sequence), a multiply-add as
+// two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
 std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 // What a step does, its micro-batches together: tokens, and operations of forward and backward, in the arithmetic of
 // the precision. Bytes are not stated.
@@ -289,6 +302,7 @@ class DecoderModel : public train::Model {
   struct BranchEnd {
     compute::Tensor x;
     train::ParameterSet::Id weight;
+    compute::Tensor bias = {};  // may be left out
     Id branch, residual, sum;
     train::ParameterSet::Id post_weight;  // with post_norms
     PostNorm post;
@@ -421,8 +435,18 @@ class DecoderModel : public train::Model {
   void feed_forward_backward(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f, const Backward& g,
                              train::GradientListener* listener) const;
   void tell(train::GradientListener* listener, train::ParameterSet::Id end) const;
-  void attention_forward(compute::Backend& b, const Forward& f) const;
-  void attention_backward(compute::Backend& b, const Forward& f, const Backward& g) const;
+  const DecoderLayerParameters& layer_ids(std::int64_t layer) const {
+    return ids_.layers[static_cast<std::size_t>(layer)];
+  }
+  compute::Tensor sinks_of(std::int64_t layer) const {  // empty: there are none
+    return config_.attention_sinks ? set_.value(layer_ids(layer).sinks) : compute::Tensor();
+  }
+  compute::Tensor dsinks_of(std::int64_t layer) const {
+    return config_.attention_sinks ? set_.gradient(layer_ids(layer).sinks) : compute::Tensor();
+  }
+  compute::AttentionShape attention_shape(std::int64_t layer) const;
+  void attention_forward(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void attention_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
   void norm_backward(compute::Backend& b, train::ParameterSet::Id weight, const compute::Tensor& dy,
                      const compute::Tensor& x, const compute::Tensor& rstd, const compute::Tensor& residual,
                      const compute::Tensor& dx, const compute::Tensor& y,
@@ -450,9 +474,12 @@ class DecoderModel : public train::Model {
   void weight_gradient(compute::Backend& b, Id dy, Id x, train::ParameterSet::Id first, std::size_t count,
                        const EightBits& dy_8, const EightBits& x_8) const;
   bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
-  NaiveAttention naive_attention() const {
-    return {config_.batch_size, config_.own_heads(), config_.context_length, config_.context_length, true,
-            score_rows()};
+  // Attention of a layer by score matrices in parts; `backward` with the gradients of sinks.
+  NaiveAttention naive_attention(std::int64_t layer, bool backward) const {
+    return {config_.batch_size,     config_.own_heads(),
+            config_.context_length, config_.context_length,
+            attention_shape(layer), score_rows(),
+            sinks_of(layer),        backward ? dsinks_of(layer) : compute::Tensor()};
   }
   std::int64_t score_rows() const { return makes_scores_in_parts() ? config_.score_rows : config_.context_length; }
   float norm_eps() const { return static_cast<float>(config_.norm_eps); }
@@ -478,6 +505,9 @@ class DecoderModel : public train::Model {
   compute::Tensor queries_or_keys(const compute::Tensor& both, int which) const;
   // Queries and keys, in place.
   void rotate(compute::Backend& b, std::int64_t layer, const compute::Tensor& packed, bool inverse) const;
+  compute::Tensor output_bias_of(const DecoderLayerParameters& p) const {  // the same
+    return config_.output_bias ? set_.compute(p.output_bias) : compute::Tensor();
+  }
   compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_q_width]
   GateUp gate_up(const Forward& f) const;
 

@@ -19,6 +19,7 @@
 #include <assay/train/model.hpp>
 #include <assay/train/parameters.hpp>
 #include <assay/workload/precision.hpp>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -152,8 +153,10 @@ class EncoderDecoderModel : public train::Model {
   Norm plan_norm(const std::string& name, train::ParameterSet::Id weight, std::int64_t rows);
 
   bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
+  float score_scale() const { return 1.0F / std::sqrt(static_cast<float>(config_.head_dim())); }
   NaiveAttention naive_attention(const Attention& block) const {
-    return {config_.batch_size, config_.heads, block.queries, block.keys, block.causal, config_.score_rows};
+    return {config_.batch_size, config_.heads, block.queries, block.keys, {score_scale(), block.causal},
+            config_.score_rows};
   }
   bool drops() const { return config_.dropout > 0.0F; }
   compute::Dropout dropout(std::uint64_t stream) const {

@@ -23,22 +23,28 @@ struct NaiveProducts {
 
 class NaiveAttention {
  public:
-  // `queries` and `keys` of a sequence, `heads` of queries; so many rows of queries at a time.
-  NaiveAttention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys, bool causal,
-                 std::int64_t rows);
+  // `queries` and `keys` of a sequence, `heads` of queries; so many rows of queries at a time. A window is of causal
+  // attention alone: INVALID_ARGUMENT.
+  NaiveAttention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
+                 const compute::AttentionShape& shape, std::int64_t rows, const compute::Tensor& sinks = {},
+                 const compute::Tensor& dsinks = {});
   // The most rows at a time whose scores take no more than `bytes`; but no fewer than a sixteenth of all, as the
   // gradients by keys and values are rounded each time that they are added to.
   static std::int64_t rows_within(std::size_t bytes, std::int64_t batch, std::int64_t heads, std::int64_t queries,
                                   std::int64_t keys, compute::DType dtype);
 
-  // q, out and their gradients [B, Tq, H, D], k and v [B, Tk, K, D], by strides; scores and dscores [B, H, rows, Tk].
-  // No dropout.
+  // q, out and their gradients [B, Tq, H, D], k and v [B, Tk, K, D], by strides; scores and dscores [B, H, rows, Tk];
+  // lse, memory for B * H * rows numbers of fp32, is used with a soft cap or sinks. No dropout.
   void forward(compute::Backend& b, const compute::Tensor& q, const compute::Tensor& k, const compute::Tensor& v,
-               const compute::Tensor& out, const compute::Tensor& scores, float scale) const;
+               const compute::Tensor& out, const compute::Tensor& scores, const compute::Tensor& lse) const;
   void backward(compute::Backend& b, const compute::Tensor& q, const compute::Tensor& k, const compute::Tensor& v,
                 const compute::Tensor& dout, const compute::Tensor& dq, const compute::Tensor& dk,
                 const compute::Tensor& dv, const compute::Tensor& scores, const compute::Tensor& dscores,
-                float scale) const;
+                const compute::Tensor& lse) const;
+  // Whether the softmax leaves its log-sum-exps for its backward.
+  static bool needs_lse(const compute::AttentionShape& shape, const compute::Tensor& sinks) {
+    return shape.soft_cap > 0.0F || sinks;
+  }
 
  private:
   struct Part {  // queries [first, first + rows) see the first `keys` keys at most
@@ -47,12 +53,14 @@ class NaiveAttention {
   template <class Visit>
   void each_part(Visit visit) const;
   compute::Tensor scores_of(const Part& part, const compute::Tensor& memory) const;
+  compute::Tensor lse_of(const Part& part, const compute::Tensor& memory) const;
   void probabilities(compute::Backend& b, const Part& part, const compute::Tensor& q, const compute::Tensor& k,
-                     const compute::Tensor& scores, float scale) const;
+                     const compute::Tensor& scores, const compute::Tensor& lse) const;
 
   std::int64_t batch_, heads_, queries_, keys_;
-  bool causal_;
+  compute::AttentionShape shape_;
   std::int64_t rows_;
+  compute::Tensor sinks_, dsinks_;
 };
 
 }  // namespace assay::models

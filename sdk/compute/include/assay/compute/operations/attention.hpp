@@ -4,6 +4,7 @@
 #include <assay/compute/operations/elementwise.hpp>
 
 #include <array>
+#include <cstdint>
 
 namespace assay::compute {
 
@@ -14,45 +15,81 @@ struct AttentionShape {
   // ApplyDropout on the score matrix; but cuDNN's attention (16-bit types on CUDA) makes a mask of its own from the
   // same three numbers.
   Dropout dropout = {};
+  // A sliding window: query i sees no key j with i + (Tk - Tq) - j >= window, that is the `window` last ones up to its
+  // own place, beside what `causal` hides. 0: no bound.
+  std::int64_t window = 0;
+  // Scores s become soft_cap * tanh(s / soft_cap) before the softmax (Gemma 2, arXiv:2408.00118). 0: they stay.
+  float soft_cap = 0.0F;
   ASSAY_TENSORS(dropout)
 };
 
+// Pairs of one head's query and a key that it sees.
+constexpr std::int64_t visible_pairs(std::int64_t queries, std::int64_t keys, bool causal, std::int64_t window) {
+  // The sum of max(0, i + first) over the queries i.
+  const auto sum_from = [queries](std::int64_t first) {
+    const std::int64_t last = queries - 1 + first;
+    return first >= 0 ? queries * (first + last) / 2 : last > 0 ? last * (last + 1) / 2 : 0;
+  };
+  const std::int64_t first_seen = keys - queries + 1;  // by the first query, where causal
+  return (causal ? sum_from(first_seen) : queries * keys) - (window > 0 ? sum_from(first_seen - window) : 0);
+}
+
 namespace op {
 
-// y[..., i, j] = softmax over j of scale * x[..., i, j], with j > i + (Tk - Tq) left out when causal (y is 0 there).
+// y[..., i, j] = softmax over j of scale * x[..., i, j], with j > i + (Tk - Tq) left out when causal, and those before
+// the window of AttentionShape (y is 0 there). Its soft cap and the sinks of attention are as below.
 struct SoftmaxForward {
   In x;  // T [..., Tq, Tk], contiguous
   Out y;
   float scale;
   bool causal;
+  std::int64_t window = 0;
+  float soft_cap = 0.0F;
+  Optional<In> sinks = {};  // fp32 or T [H], of x [B, H, Tq, Tk]
+  Optional<Out> lse = {};   // fp32, one for each row: the log-sum-exp of its scores, and of its sink
   static constexpr auto in_place = std::to_array<InPlace>({{"y", "x"}});
-  ASSAY_OPERATION("softmax_forward", x, y)
+  ASSAY_OPERATION("softmax_forward", x, y, sinks, lse)
 };
+// With a soft cap or sinks, lse must be there. The cap's slope follows from y and lse, whose sum is the score: x is not
+// read.
 struct SoftmaxBackward {
   In y, dy;
   Out dx;
   float scale;
+  float soft_cap = 0.0F;
+  Optional<In> sinks = {}, lse = {};
+  Optional<OutOrSum> dsinks = {};  // fp32 or T [H], with sinks: -sum over rows of exp(sink - lse) (y . dy)
+  bool accumulate = false;         // add to dsinks
   static constexpr auto in_place = std::to_array<InPlace>({{"dx", "dy"}});
-  ASSAY_OPERATION("softmax_backward", y, dy, dx)
+  ASSAY_OPERATION("softmax_backward", y, dy, dx, sinks, lse, dsinks)
 };
 
 // Tiled attention, without the Tq x Tk matrix. Honours strides: a packed query-key-value buffer is three views.
 //
 // Keys and values may have fewer heads than queries, K of which H is a multiple (grouped-query attention): query head h
 // reads key head h / (H / K), and its gradient is the sum over the H / K heads that read it.
+//
+// With sinks, each head has one more score, which is learned and the same for every query (gpt-oss, arXiv:2508.10925;
+// arXiv:2309.17453): exp(sinks[h]) joins the sum of exponentials, and no value goes with it. Neither scale nor soft_cap
+// changes it.
 struct AttentionForward {
   In q;     // T [B, Tq, H, D]
   In k, v;  // T [B, Tk, K, D]
   Out out;  // T [B, Tq, H, D]
-  Out lse;  // fp32 [B, H, Tq], the log-sum-exp of each row of scores
+  Out lse;  // fp32 [B, H, Tq], the log-sum-exp of each row of scores, that of the head's sink among them
   AttentionShape shape;
-  ASSAY_OPERATION("attention_forward", q, k, v, out, lse, shape)
+  Optional<In> sinks = {};  // fp32 or T [H]
+  ASSAY_OPERATION("attention_forward", q, k, v, out, lse, shape, sinks)
 };
 struct AttentionBackward {
   In q, k, v, out, lse, dout;
   Out dq, dk, dv;  // as q, k, v
   AttentionShape shape;
-  ASSAY_OPERATION("attention_backward", q, k, v, out, lse, dout, dq, dk, dv, shape)
+  // As the forward's; with it must come dsinks, -sum over b, i of exp(sinks[h] - lse[b, h, i]) (dout . out)[b, i, h].
+  Optional<In> sinks = {};
+  Optional<OutOrSum> dsinks = {};  // fp32 or T [H]
+  bool accumulate = false;         // add to dsinks
+  ASSAY_OPERATION("attention_backward", q, k, v, out, lse, dout, dq, dk, dv, shape, sinks, dsinks)
 };
 
 }  // namespace op

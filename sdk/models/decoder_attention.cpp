@@ -1,0 +1,90 @@
+// The attention of a layer, between rotation and output product.
+#include <cmath>
+
+#include "assay/models/decoder.hpp"
+
+namespace assay::models {
+
+namespace op = compute::op;
+
+using compute::Backend;
+using compute::Tensor;
+
+compute::AttentionShape DecoderModel::attention_shape(std::int64_t layer) const {
+  return {.scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar())),
+          .causal = true,
+          .window = config_.window_of(layer),
+          .soft_cap = static_cast<float>(config_.attention_soft_cap)};
+}
+
+void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forward& f) const {
+  const Tensor& qkv = plan_[f.qkv];
+  const Tensor q = turned_heads(f, 0);
+  const Tensor k = turned_heads(f, 1);
+  const Tensor v = heads_of(qkv, 2);
+  const Tensor out = split_heads(plan_[f.attention]);
+  const compute::AttentionShape shape = attention_shape(layer);
+  if (config_.flash)
+    return b.run(op::AttentionForward{
+        .q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = shape, .sinks = sinks_of(layer)});
+  if (makes_scores_in_parts())
+    return naive_attention(layer, false).forward(b, q, k, v, out, plan_[f.scores], plan_[f.lse]);
+  const Tensor& scores = plan_[f.scores];
+  NaiveProducts::scores(b, q, k, scores);
+  const Tensor sinks = sinks_of(layer);
+  b.run(op::SoftmaxForward{.x = scores,
+                           .y = scores,
+                           .scale = shape.scale,
+                           .causal = shape.causal,
+                           .window = shape.window,
+                           .soft_cap = shape.soft_cap,
+                           .sinks = sinks,
+                           .lse = NaiveAttention::needs_lse(shape, sinks) ? plan_[f.lse] : Tensor()});
+  NaiveProducts::of_queries(b, scores, v, out);
+}
+
+void DecoderModel::attention_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
+  const Tensor& qkv = plan_[f.qkv];
+  const Tensor& dqkv = plan_[g.dqkv];
+  const Tensor q = turned_heads(f, 0);
+  const Tensor k = turned_heads(f, 1);
+  const Tensor v = heads_of(qkv, 2);
+  const Tensor dq = gradient_of_heads(g, 0);
+  const Tensor dk = gradient_of_heads(g, 1);
+  const Tensor dv = heads_of(dqkv, 2);
+  const Tensor dout = split_heads(plan_[g.dattention]);
+  const compute::AttentionShape shape = attention_shape(layer);
+  const Tensor sinks = sinks_of(layer);
+  if (config_.flash)
+    return b.run(op::AttentionBackward{.q = q,
+                                       .k = k,
+                                       .v = v,
+                                       .out = split_heads(plan_[f.attention]),
+                                       .lse = plan_[f.lse],
+                                       .dout = dout,
+                                       .dq = dq,
+                                       .dk = dk,
+                                       .dv = dv,
+                                       .shape = shape,
+                                       .sinks = sinks,
+                                       .dsinks = dsinks_of(layer)});
+  if (makes_scores_in_parts())
+    return naive_attention(layer, true)
+        .backward(b, q, k, v, dout, dq, dk, dv, plan_[g.scores], plan_[g.dscores], plan_[f.lse]);
+  const Tensor& probabilities = plan_[f.scores];
+  const Tensor& dscores = plan_[g.dscores];
+  NaiveProducts::scores(b, dout, v, dscores);
+  NaiveProducts::of_keys(b, probabilities, dout, dv, false);
+  b.run(op::SoftmaxBackward{.y = probabilities,
+                            .dy = dscores,
+                            .dx = dscores,
+                            .scale = shape.scale,
+                            .soft_cap = shape.soft_cap,
+                            .sinks = sinks,
+                            .lse = NaiveAttention::needs_lse(shape, sinks) ? plan_[f.lse] : Tensor(),
+                            .dsinks = dsinks_of(layer)});
+  NaiveProducts::of_queries(b, dscores, k, dq);
+  NaiveProducts::of_keys(b, dscores, q, dk, false);
+}
+
+}  // namespace assay::models
