@@ -252,11 +252,13 @@ inline constexpr auto presets_dimensions = join(
           Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
     rope_scaling_params, block_params);
 inline constexpr auto dimension_params = join(
-    table(Param::choice("size", "small", size_names)
-              .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
-          Param::input_path(of_config_file)
-              .help("in place of size: config.json of a published Llama, Qwen2 or Qwen3 model; what it says can be "
-                    "overridden one by one")),
+    table(
+        Param::choice("size", "small", size_names)
+            .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
+        Param::input_path(of_config_file)
+            .help(
+                "in place of size: config.json of a published Llama, Qwen2, Qwen3 or Gemma model; what it says can be "
+                "overridden one by one")),
     presets_dimensions);
 constexpr auto batch_params(const char* help) {
   return table(Param::integer("batch_size", 4).at_least(1).at_most(1 << 20).unit("sequences").help(help));
