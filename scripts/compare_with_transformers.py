@@ -43,6 +43,11 @@ FAMILIES = {
                                               rms_norm_eps=1e-6),
     "qwen3": lambda: transformers.Qwen3Config(**SHAPE, rope_parameters=rope(1e6), tie_word_embeddings=True, head_dim=16,
                                               rms_norm_eps=1e-6),
+    "gemma": lambda: transformers.GemmaConfig(**SHAPE, rope_parameters=rope(), head_dim=16),
+    "gemma3": lambda: transformers.Gemma3TextConfig(
+        **SHAPE, head_dim=16, query_pre_attn_scalar=20, sliding_window=8,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters={"full_attention": rope(1e6, rope_type="linear", factor=8.0), "sliding_attention": rope(1e4)}),
 }
 
 

@@ -28,6 +28,7 @@ class Family:
     query_scalar: float = 0.0  # scores are divided by its root; 0: head_dim
     full_every: int = 1        # every so many layers one sees everything; the others have local_theta
     local_theta: float = 0.0
+    window: int = 0            # tokens that they see, their own among them; 0: all before it
 
 
 def frequencies(theta, head_dim, scaling):
@@ -112,7 +113,9 @@ def forward(m, w, ids):
             q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
         q, k = (rotate(z, theta, scaling) for z in (q, k))
         k, v = (z.repeat_interleave(m.heads // m.kv_heads, 1) for z in (k, v))
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=(m.query_scalar or m.head_dim) ** -0.5)
+        behind = torch.arange(t)[:, None] - torch.arange(t)
+        seen = (behind >= 0) & (behind < (t if sees_all or m.window == 0 else m.window))
+        a = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=(m.query_scalar or m.head_dim) ** -0.5)
         a = linear(a.transpose(1, 2).reshape(b, t, -1), p + "self_attn.o_proj")
         x = x + (norm(a, p + "post_attention_layernorm") if m.gemma else a)
         y = norm(x, p + ("pre_feedforward_layernorm" if m.gemma else "post_attention_layernorm"))
@@ -152,6 +155,6 @@ FAMILIES = {
                            scaling={"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0, "beta_slow": 0.25,
                                     "original_max_position_embeddings": 64}),
     # Of two layers the first one has the local rotation.
-    "decoder_gemma": Family(gemma=True, qk_norm=True, query_scalar=10.0, full_every=2, local_theta=20.0, eps=1e-3,
+    "decoder_gemma": Family(gemma=True, qk_norm=True, query_scalar=10.0, full_every=2, window=5, local_theta=20.0, eps=1e-3,
                             scaling={"rope_type": "linear", "factor": 4.0}),
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes the reference tensors of the decoder's parity tests with PyTorch: tests/data/decoder/*.safetensors, and of
 models as people train them: tests/data/decoder_grouped/*.safetensors (Qwen2: grouped-query attention, biases of q, k and
-v, tied embeddings, another base of the rotation and another epsilon) and tests/data/decoder_qk_norm/*.safetensors (Qwen3:
-norms of the heads of q and k in place of the biases, and a head_dim other than d_model / heads); tests/data/decoder_windows/*.safetensors
-of one with sliding windows in some layers, sinks, capped scores and a bias of the output product; and those of decoder_families.py, by
-their names.
+v, tied embeddings, another base of the rotation and another epsilon), tests/data/decoder_qk_norm/*.safetensors (Qwen3:
+norms of the heads of q and k in place of the biases, and a head_dim other than d_model / heads),
+tests/data/decoder_windows/*.safetensors (sliding windows in some layers, sinks, capped scores and a bias of the output
+product), and those of decoder_families.py, by their names.
 
 The model is written from its definition in PyTorch's own operations and runs in float64, so that what the tests see is
 assay's rounding alone; weights are rounded to float32 first, so that both start from the same numbers.
@@ -274,11 +274,11 @@ def main():
         write(folder, weights, functools.partial(published_forward, m), functools.partial(to_ours, m), lr=1e-4)
         # The same weights as such models are published.
         save_file({k: v.float() for k, v in weights.items()}, DATA / folder / "published.safetensors")
+    write("decoder_windows", make_windows_weights(), windows_forward, same, lr=1e-4, vocab=W_VOCAB)
     for folder, family in decoder_families.FAMILIES.items():
         weights = decoder_families.make_weights(family, seed=40)
         write(folder, weights, functools.partial(decoder_families.forward, family),
               functools.partial(decoder_families.to_ours, family), lr=1e-3, vocab=family.vocab, context=13)
-    write("decoder_windows", make_windows_weights(), windows_forward, same, lr=1e-4, vocab=W_VOCAB)
 
 
 if __name__ == "__main__":

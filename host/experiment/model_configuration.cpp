@@ -27,11 +27,22 @@ struct Family {
   bool says_attention_bias = true;  // a field that may be true, of biases that include the output's
   bool says_mlp_bias = false;
   bool requires_head_dim = false;  // left out it is no quotient
+  bool gemma = false;              // weights of norms count from one, GeGLU, scaled embeddings, tied where left out
+  bool post_norms = false;         // at the ends of branches
+  bool local_layers = false;       // with a window and a rotation of their own
 };
 constexpr Family known_families[] = {
     {.model_type = "llama", .architecture = "LlamaForCausalLM", .says_mlp_bias = true},
     {.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .qkv_bias = true, .says_attention_bias = false},
-    {.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .qk_norm = true, .requires_head_dim = true}};
+    {.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .qk_norm = true, .requires_head_dim = true},
+    {.model_type = "gemma", .architecture = "GemmaForCausalLM", .requires_head_dim = true, .gemma = true},
+    {.model_type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .qk_norm = true,
+     .requires_head_dim = true,
+     .gemma = true,
+     .post_norms = true,
+     .local_layers = true}};
 
 // Of a file for training from here: tokens that a tokenizer needs, how text is generated, formats, who wrote it. The
 // weights that training starts from are drawn as the workload's page says; max_position_embeddings is a bound that
@@ -63,7 +74,15 @@ constexpr const char* decided[] = {"size",
                                    "rope_beta_fast",
                                    "rope_beta_slow",
                                    "rope_truncate",
-                                   "rope_attention_factor"};
+                                   "rope_attention_factor",
+                                   "rope_local_theta",
+                                   "post_norms",
+                                   "norms_from_one",
+                                   "gate_activation",
+                                   "scaled_embeddings",
+                                   "query_pre_attn_scalar",
+                                   "sliding_window",
+                                   "full_attention_every"};
 
 // The first name that an object has twice: of two values one would be a guess.
 struct Parsed {
@@ -188,9 +207,14 @@ class ConfigurationReader {
     read_dimensions(*family);
     read_attention(*family);
     read_feed_forward(*family);
-    put("tied_embeddings", fields_.boolean("tie_word_embeddings"));
+    const auto tied = fields_.boolean("tie_word_embeddings", !family->gemma);
+    put("tied_embeddings", family->gemma ? std::optional(tied.value_or(true)) : tied);
     put("norm_eps", fields_.number("rms_norm_eps"));
-    read_rotation();
+    for (const char* of : {"norms_from_one", "scaled_embeddings"}) put(of, Value(family->gemma));
+    put("post_norms", Value(family->post_norms));
+    fields_.only("use_bidirectional_attention", false, "a token sees those before it");
+    fields_.only("use_mrope", false, "a position is one number here");
+    read_rotation(*family);
     fields_.name_unknown({fields_.known().begin(), fields_.known().end()});
   }
 
@@ -234,6 +258,7 @@ class ConfigurationReader {
     if (width && heads && !columns && *width % *heads != 0)
       fields_.problem("hidden_size", fmt::format("a multiple of \"num_attention_heads\", {}, or \"head_dim\"", *heads));
     if (columns && *columns % 2 != 0) fields_.problem("head_dim", "an even number, whose pairs are rotated");
+    if (family.local_layers) return read_layer_types(layers.value_or(0));
     if (const Json* const kinds = fields_.at("layer_types")) {
       const bool all_full = kinds->is_array() && std::all_of(kinds->begin(), kinds->end(),
                                                              [](const Json& kind) { return kind == "full_attention"; });
@@ -244,6 +269,28 @@ class ConfigurationReader {
     }
   }
 
+  // Every n-th layer sees everything: n is said, or where the first one of a list is that does.
+  void read_layer_types(std::int64_t layers) {
+    put("sliding_window", fields_.count("sliding_window"));
+    fields_.know("_sliding_window_pattern");  // of the class, beside the list
+    const Json* const kinds = fields_.at("layer_types");
+    const auto pattern = fields_.count("sliding_window_pattern", kinds == nullptr);
+    if (!kinds) return put("full_attention_every", pattern);
+    std::int64_t every = 0;
+    bool is_regular = kinds->is_array() && static_cast<std::int64_t>(kinds->size()) == layers;
+    for (std::size_t l = 0; is_regular && l < kinds->size(); ++l) {
+      const auto place = static_cast<std::int64_t>(l) + 1;
+      const bool is_full = (*kinds)[l] == "full_attention";
+      if (is_full && every == 0) every = place;
+      is_regular = (is_full || (*kinds)[l] == "sliding_attention") && is_full == (every > 0 && place % every == 0);
+    }
+    if (!is_regular)
+      return fields_.problem("layer_types",
+                             "a list of \"num_hidden_layers\" in which every n-th one is "
+                             "\"full_attention\" and the others are \"sliding_attention\"");
+    put("full_attention_every", Value(every));
+  }
+
   void read_attention(const Family& family) {
     put("qkv_bias", Value(family.qkv_bias));
     put("qk_norm", Value(family.qk_norm));
@@ -251,6 +298,12 @@ class ConfigurationReader {
       fields_.only("attention_bias", false, "the output projection would have a bias, too, which none has here");
     if (const auto rate = fields_.number("attention_dropout", false); rate && *rate != 0)
       fields_.problem("attention_dropout", "0: no weight of attention is dropped here");
+    if (family.local_layers) {
+      put("query_pre_attn_scalar", fields_.number("query_pre_attn_scalar"));
+      for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
+        if (fields_.has(cap)) fields_.problem(cap, "null: soft caps are not read from files");
+      return;
+    }
     // Of a window that is switched off nothing counts.
     fields_.know("max_window_layers");
     if (const auto used = fields_.boolean("use_sliding_window", false); used && !*used) {
@@ -265,29 +318,60 @@ class ConfigurationReader {
   }
 
   void read_feed_forward(const Family& family) {
-    if (const auto kind = fields_.text("hidden_act"); kind && *kind != "silu")
+    put("gate_activation", Value(std::string(family.gemma ? "gelu_tanh" : "silu")));
+    if (family.gemma) {
+      // Whichever it has; "gelu" is what the first files say of the form by tanh, as transformers reads it.
+      const bool newer = fields_.has("hidden_activation");
+      const char* const name = newer ? "hidden_activation" : "hidden_act";
+      if (newer) fields_.know("hidden_act");
+      if (const auto kind = fields_.text(name); kind && *kind != "gelu_pytorch_tanh" && *kind != "gelu")
+        fields_.problem(name, "\"gelu_pytorch_tanh\", of the gated unit that this family has here");
+    } else if (const auto kind = fields_.text("hidden_act"); kind && *kind != "silu") {
       fields_.problem("hidden_act", "\"silu\", of the gated unit that this family has here");
+    }
     if (family.says_mlp_bias) fields_.only("mlp_bias", false, "the feed-forward's products have no bias here");
   }
 
-  // Since transformers 5 the base stands in an object with the scaling.
-  void read_rotation() {
+  // Since transformers 5 the base stands in an object with the scaling, or, of local layers, in one of each kind.
+  void read_rotation(const Family& family) {
     fields_.only("partial_rotary_factor", 1.0, "all columns of a head are rotated");
-    fields_.only("use_mrope", false, "a position is one number here");
     put("rope_scaling", Value(std::string("none")));
+    if (const Json* const both = fields_.at("rope_parameters"); both && family.local_layers) {
+      if (!both->is_object()) return fields_.problem("rope_parameters", "an object");
+      Fields kinds(*both, "rope_parameters.", out_.problems);
+      const Json* const full = object_of(kinds, "full_attention");
+      const Json* const local = object_of(kinds, "sliding_attention");
+      if (full) read_rotation_of(*full, "rope_parameters.full_attention.", true);
+      if (local) {
+        Fields of_local(*local, "rope_parameters.sliding_attention.", out_.problems);
+        put("rope_local_theta", theta_of(of_local));
+        of_local.only("rope_type", "default", "the rotation of local layers is not scaled here");
+        of_local.name_unknown({of_local.known().begin(), of_local.known().end()});
+      }
+      return kinds.name_unknown({kinds.known().begin(), kinds.known().end()});
+    }
+    if (family.local_layers) put("rope_local_theta", fields_.number("rope_local_base_freq"));
     const bool in_one = fields_.has("rope_parameters");
     const char* const name = in_one ? "rope_parameters" : "rope_scaling";
     if (in_one && fields_.has("rope_scaling"))
       fields_.problem("rope_scaling", "left out where \"rope_parameters\" says it");
-    const Json* const object = fields_.at(name);
-    if (object && !object->is_object()) {
-      fields_.problem(name, "an object");
-      return;
-    }
-    if (!object) return put("rope_theta", theta_of(fields_));
-    Fields scaling(*object, std::string(name) + ".", out_.problems);
-    put("rope_theta", in_one ? theta_of(scaling) : theta_of(fields_));
     if (in_one && fields_.has("rope_theta")) fields_.problem("rope_theta", "left out beside \"rope_parameters\"");
+    if (!in_one) put("rope_theta", theta_of(fields_));
+    if (!fields_.has(name)) return;
+    if (const Json* const object = object_of(fields_, name)) read_rotation_of(*object, std::string(name) + ".", in_one);
+  }
+
+  const Json* object_of(Fields& of, const char* name) {
+    const Json* const found = of.at(name);
+    if (!found) of.missing(name);
+    if (!found || found->is_object()) return found;
+    of.problem(name, "an object");
+    return nullptr;
+  }
+
+  void read_rotation_of(const Json& object, const std::string& prefix, bool has_theta) {
+    Fields scaling(object, prefix, out_.problems);
+    if (has_theta) put("rope_theta", theta_of(scaling));
     scaling.only("partial_rotary_factor", 1.0, "all columns of a head are rotated");
     if (read_scaling(scaling)) scaling.name_unknown({scaling.known().begin(), scaling.known().end()});
   }

@@ -29,7 +29,8 @@ std::string path_of(const plugin::WorkloadSchema& schema, const Case& c) {
 
 // What a model without it has: no parameter is needed to say so.
 bool is_absence(const Value& value) {
-  return value == Value(false) || value == Value(std::int64_t{0}) || value == Value(std::string("none"));
+  return value == Value(false) || value == Value(std::int64_t{0}) || value == Value(std::string("none")) ||
+         value == Value(std::string("silu"));
 }
 
 // "" where the workload's parameter may have the value.

@@ -13,9 +13,9 @@ struct DecoderParameter {
   std::string name;
   std::vector<std::int64_t> dims;  // (out, in) of matrices
   double mean = 0, deviation = 0;  // of the normal distribution that it starts from; 0: the mean itself
-  bool of_norm = false;            // counts from one, and so starts from 0
+  bool of_norm = false;            // whatever it starts from
   // Whether operations read it as the optimizer has it: weights of norms and sinks.
-  bool is_resident() const { return of_norm || (deviation == 0 && mean == 1) || name.ends_with(".sinks"); }
+  bool is_resident() const { return of_norm || name.ends_with(".sinks"); }
 };
 
 // Of a whole decoder, in no particular order.

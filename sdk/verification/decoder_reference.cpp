@@ -94,7 +94,7 @@ class Reference {
     const Matrix dnormed = parameters_.project_back(dlogits, head_);
     Matrix dx = norm_backward(dnormed, x, norm, ln_final_);
     for (std::size_t l = layers.size(); l-- > 0;) {
-      dx = backward(layers_[l], l, layers[l], std::move(dx));
+      dx = backward(layers_[l], static_cast<std::int64_t>(l), layers[l], std::move(dx));
       layers.pop_back();
     }
     multiply(dx, embedding_factor());
@@ -187,10 +187,9 @@ class Reference {
   }
 
   // Interleaved pairs; position within the sequence.
-  void rotate(Matrix& x, std::size_t layer, double direction) const {
+  void rotate(Matrix& x, std::int64_t layer, double direction) const {
     // Beside layers that see everything others may have a rotation that is not scaled.
-    const bool is_full =
-        c_.full_attention_every > 0 && (layer + 1) % static_cast<std::size_t>(c_.full_attention_every) == 0;
+    const bool is_full = c_.full_attention_every > 0 && (layer + 1) % c_.full_attention_every == 0;
     const bool is_local = c_.rope_local_theta != 0 && !is_full;
     const compute::RotaryScaling scaling = is_local ? compute::RotaryScaling() : c_.rope_scaling;
     const double theta = is_local ? c_.rope_local_theta : c_.rope_theta;
@@ -373,7 +372,7 @@ class Reference {
     return dnormed;
   }
 
-  Matrix backward(const LayerIds& p, std::size_t layer, const Layer& l, Matrix dx) {
+  Matrix backward(const LayerIds& p, std::int64_t layer, const Layer& l, Matrix dx) {
     const Matrix dnormed = l.experts ? l.experts->backward(dx) : feed_forward_backward(p, l, dx);
     add_to(dx, norm_backward(dnormed, l.middle, l.norm2, p.ln2));
 

@@ -35,14 +35,14 @@ struct Variant {
 
   const char* reference() const {
     return family    ? family
-           : qk_norm ? "decoder_qk_norm"
            : windows ? "decoder_windows"
+           : qk_norm ? "decoder_qk_norm"
            : grouped ? "decoder_grouped"
                      : "decoder";
   }
-  double lr() const {
-    return family ? 1e-3 : qk_norm || windows || grouped ? 1e-4 : 1e-2;
-  }  // of the reference's three steps
+  double lr() const {  // of the reference's three steps
+    return family ? 1e-3 : windows || qk_norm || grouped ? 1e-4 : 1e-2;
+  }
 };
 constexpr Variant variants[] = {{"fused_flash", true, true, false},
                                 {"fused_naive", true, false, false},

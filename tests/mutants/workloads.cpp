@@ -101,7 +101,8 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "gemma",
       of_gemma +
           "tied_embeddings = true\npost_norms = true\nnorms_from_one = true\ngate_activation = \"gelu_tanh\"\n"
-          "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\nqk_norm = true\n");
+          "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\nqk_norm = "
+          "true\nsliding_window = 6\nfull_attention_every = 2\n");
   cases.back().only = {"rms_norm_forward", "rms_norm_backward", "swiglu", "scale"};
 
   add("decoder", "window",

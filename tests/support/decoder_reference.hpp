@@ -28,7 +28,7 @@ inline models::DecoderConfig family_config(const std::string& family) {
     c.post_norms = c.norms_from_one = c.scaled_embeddings = c.qk_norm = true;
     c.gate_activation = compute::Activation::gelu_tanh;
     c.query_pre_attn_scalar = 10;
-    c.full_attention_every = 2, c.rope_local_theta = 20, c.norm_eps = 1e-3;
+    c.sliding_window = 5, c.full_attention_every = 2, c.rope_local_theta = 20, c.norm_eps = 1e-3;
     c.rope_scaling = {.kind = Kind::linear, .factor = 4};
   } else {
     throw std::invalid_argument("no family of decoders has the data " + family);

@@ -37,6 +37,11 @@ Slope activation(Activation kind, double x) {
   return {NAN, NAN};
 }
 
+// Of the activated gate. GELU by tanh is a sum that cancels on the left; SiLU is one product.
+double gate_terms(Activation kind, double gate) {
+  return kind == Activation::silu ? std::abs(activation(kind, gate).value) : std::abs(gate);
+}
+
 // What sets one gated unit apart from another in a list of what was looked at.
 template <class Op>
 const char* signature_of(const Op& op) {
@@ -136,8 +141,7 @@ void AuditedBackend::execute(const op::SwigluForward& op) {
   const auto product_of = [&](double gate, double up) { return activation(op.activation, gate).value * up; };
   if (op.h)
     judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
-      const double product = product_of(g[i], u[i]);
-      return std::pair(product, std::abs(product));
+      return std::pair(product_of(g[i], u[i]), gate_terms(op.activation, g[i]) * std::abs(u[i]));
     });
   if (!op.eight_bits) return;
   Values h(gs.size());
@@ -160,8 +164,7 @@ void AuditedBackend::execute(const op::SwigluBackward& op) {
   call();
   if (op.h)
     judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
-      const double product = activation(op.activation, g[i]).value * u[i];
-      return std::pair(product, std::abs(product));
+      return std::pair(activation(op.activation, g[i]).value * u[i], gate_terms(op.activation, g[i]) * std::abs(u[i]));
     });
   if (alone) {
     const auto width = static_cast<std::size_t>(op.gate.dim(-1));
@@ -179,8 +182,7 @@ void AuditedBackend::execute(const op::SwigluBackward& op) {
                      std::abs(d[i] * u[i]) * (1 + std::abs(g[i])));
   });
   judge_->each(op.dup, "dup", places, [&](std::size_t i, std::int64_t, std::size_t) {
-    const double product = d[i] * activation(op.activation, g[i]).value;
-    return std::pair(product, std::abs(product));
+    return std::pair(d[i] * activation(op.activation, g[i]).value, std::abs(d[i]) * gate_terms(op.activation, g[i]));
   });
   // Of the numbers beside them, which have just been judged.
   if (op.eight_bits)

@@ -40,6 +40,17 @@ const Json qwen3 = Json::parse(R"({
   "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false,
   "vocab_size": 151936})");
 
+// google/gemma-3-1b-it.
+const Json gemma3 = Json::parse(R"({
+  "architectures": ["Gemma3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "attn_logit_softcapping": null, "bos_token_id": 2, "cache_implementation": "hybrid", "eos_token_id": [1, 106],
+  "final_logit_softcapping": null, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 1152,
+  "initializer_range": 0.02, "intermediate_size": 6912, "max_position_embeddings": 32768, "model_type": "gemma3_text",
+  "num_attention_heads": 4, "num_hidden_layers": 26, "num_key_value_heads": 1, "pad_token_id": 0,
+  "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06, "rope_local_base_freq": 10000, "rope_scaling": null,
+  "rope_theta": 1000000, "sliding_window": 512, "sliding_window_pattern": 6, "torch_dtype": "bfloat16",
+  "transformers_version": "4.50.0.dev0", "use_cache": true, "vocab_size": 262144})");
+
 std::string text_of(const Json& json) {
   const ModelConfiguration read = read_model_configuration(json.dump());
   std::string text;
@@ -50,18 +61,46 @@ std::string text_of(const Json& json) {
 
 TEST(ModelConfiguration, PublishedModelsAreReadWhole) {
   EXPECT_EQ(text_of(llama),
-            "d_ff = 8192\nd_model = 2048\nhead_dim = 64\nheads = 32\nkv_heads = 8\nlayers = 16\nnorm_eps = 1e-05\n"
+            "d_ff = 8192\nd_model = 2048\ngate_activation = silu\nhead_dim = 64\nheads = 32\nkv_heads = 8\nlayers = "
+            "16\nnorm_eps = 1e-05\nnorms_from_one = false\npost_norms = false\n"
             "qk_norm = false\nqkv_bias = false\nrope_factor = 32\nrope_high_freq_factor = 4\n"
-            "rope_low_freq_factor = 1\nrope_original_context = 8192\nrope_scaling = llama3\nrope_theta = 500000\n"
+            "rope_low_freq_factor = 1\nrope_original_context = 8192\nrope_scaling = llama3\nrope_theta = "
+            "500000\nscaled_embeddings = false\n"
             "tied_embeddings = true\nvocab_size = 128256\n");
   EXPECT_EQ(text_of(qwen2),
-            "d_ff = 4864\nd_model = 896\nhead_dim = 0\nheads = 14\nkv_heads = 2\nlayers = 24\nnorm_eps = 1e-06\n"
-            "qk_norm = false\nqkv_bias = true\nrope_scaling = none\nrope_theta = 1000000\ntied_embeddings = true\n"
+            "d_ff = 4864\nd_model = 896\ngate_activation = silu\nhead_dim = 0\nheads = 14\nkv_heads = 2\nlayers = "
+            "24\nnorm_eps = 1e-06\nnorms_from_one = false\npost_norms = false\n"
+            "qk_norm = false\nqkv_bias = true\nrope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = "
+            "false\ntied_embeddings = true\n"
             "vocab_size = 151936\n");
   EXPECT_EQ(text_of(qwen3),
-            "d_ff = 3072\nd_model = 1024\nhead_dim = 128\nheads = 16\nkv_heads = 8\nlayers = 28\nnorm_eps = 1e-06\n"
-            "qk_norm = true\nqkv_bias = false\nrope_scaling = none\nrope_theta = 1000000\ntied_embeddings = true\n"
+            "d_ff = 3072\nd_model = 1024\ngate_activation = silu\nhead_dim = 128\nheads = 16\nkv_heads = 8\nlayers = "
+            "28\nnorm_eps = 1e-06\nnorms_from_one = false\npost_norms = false\n"
+            "qk_norm = true\nqkv_bias = false\nrope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = "
+            "false\ntied_embeddings = true\n"
             "vocab_size = 151936\n");
+}
+
+TEST(ModelConfiguration, LocalLayersHaveAWindowAndARotationOfTheirOwn) {
+  const std::string expected =
+      "d_ff = 6912\nd_model = 1152\nfull_attention_every = 6\ngate_activation = gelu_tanh\nhead_dim = 256\n"
+      "heads = 4\nkv_heads = 1\nlayers = 26\nnorm_eps = 1e-06\nnorms_from_one = true\npost_norms = true\n"
+      "qk_norm = true\nqkv_bias = false\nquery_pre_attn_scalar = 256\nrope_local_theta = 10000\n"
+      "rope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = true\nsliding_window = 512\n"
+      "tied_embeddings = true\nvocab_size = 262144\n";
+  EXPECT_EQ(text_of(gemma3), expected);
+  Json newer = gemma3;  // as transformers 5 writes it
+  for (const char* gone : {"rope_theta", "rope_local_base_freq", "rope_scaling", "sliding_window_pattern"})
+    newer.erase(gone);
+  newer["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", 1e6}}},
+                              {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}};
+  for (int l = 1; l <= 26; ++l) newer["layer_types"].push_back(l % 6 == 0 ? "full_attention" : "sliding_attention");
+  EXPECT_EQ(text_of(newer), expected);
+  newer["layer_types"][0] = "full_attention";
+  EXPECT_EQ(text_of(newer).substr(0, 16), "! \"layer_types\" ");
+  Json capped = gemma3;
+  capped["final_logit_softcapping"] = 30.0;
+  EXPECT_NE(text_of(capped).find("\"final_logit_softcapping\" is 30.0; expected null"), std::string::npos);
 }
 
 TEST(ModelConfiguration, TheBaseMayStandWithTheScaling) {
@@ -103,7 +142,8 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
             "\"attention_bias\" is true; expected false: the output projection would have a bias, too, which none has "
             "here");
   EXPECT_EQ(problem(llama, R"({"model_type": "falcon"})"),
-            "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3");
+            "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3, gemma, "
+            "gemma3_text");
   EXPECT_EQ(problem(llama, R"({"architectures": ["LlamaForSequenceClassification"]})"),
             "\"architectures\" is [\"LlamaForSequenceClassification\"]; expected [\"LlamaForCausalLM\"], a language "
             "model of this family");

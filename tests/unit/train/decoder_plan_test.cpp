@@ -37,12 +37,14 @@ TEST(Decoder, ParameterCountsOfPublicModels) {
       {"qwen2.5-0.5b", 494'032'768},  {"qwen2.5-1.5b", 1'543'714'304}, {"qwen2.5-3b", 3'085'938'688},
       {"qwen2.5-7b", 7'615'616'512},  {"qwen3-0.6b", 596'049'920},     {"qwen3-1.7b", 1'720'574'976},
       {"qwen3-4b", 4'022'468'096},    {"qwen3-8b", 8'190'735'360},     {"llama3-8b", 8'030'261'248},
-      {"llama3.1-8b", 8'030'261'248}, {"llama3.2-1b", 1'235'814'400},  {"llama3.2-3b", 3'212'749'824}};
+      {"llama3.1-8b", 8'030'261'248}, {"llama3.2-1b", 1'235'814'400},  {"llama3.2-3b", 3'212'749'824},
+      {"gemma3-1b", 999'885'952},     {"gemma3-4b", 3'880'263'168}};
   for (const models::PublicModel& m : models::public_models) {
     models::DecoderConfig c = config(m.size.d_model, m.size.d_ff, m.size.layers, m.size.heads);
     c.kv_heads = m.kv_heads, c.vocab_size = m.vocab_size;
     c.head_dim = m.head_dim, c.qk_norm = m.qk_norm;
     c.qkv_bias = m.qkv_bias, c.tied_embeddings = m.tied_embeddings;
+    c.post_norms = m.is_gemma();
     EXPECT_EQ(count(c), known.at(m.size.name)) << m.size.name;
     ParameterSet set(c.precision);
     models::add_decoder_parameters(set, c);

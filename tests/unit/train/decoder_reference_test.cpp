@@ -1,5 +1,5 @@
 // The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder,
-// decoder_grouped, decoder_qk_norm and decoder_windows.
+// decoder_grouped, decoder_qk_norm, decoder_windows and those of families.
 #include <assay/verification/decoder_reference.hpp>
 
 #include <gtest/gtest.h>

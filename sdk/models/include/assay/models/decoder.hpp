@@ -60,10 +60,10 @@ struct DecoderConfig {
   compute::Activation gate_activation = compute::Activation::silu;  // of the feed-forward; or gelu_tanh
   bool scaled_embeddings = false;                                   // times the root of d_model
   double query_pre_attn_scalar = 0;  // by the root of which scores are divided; 0: the head's columns
-  double rope_local_theta = 0;       // of layers with a window, whose rotation is not scaled; 0: as of all others
   // A query sees its own token and the sliding_window - 1 before it; 0: all before it. Every so manyth layer, the last
   // of each full_attention_every, sees all of them whatever the window (gpt-oss: 2, Gemma 3: 6); 0: none does.
   std::int64_t sliding_window = 0, full_attention_every = 0;
+  double rope_local_theta = 0;      // of layers beside the full ones, whose rotation is not scaled; 0: as of all others
   bool attention_sinks = false;     // each head of a layer has a score more, which is learned and has no value
   double attention_soft_cap = 0.0;  // scores become cap * tanh(score / cap); 0: they stay
   ExpertsConfig experts;

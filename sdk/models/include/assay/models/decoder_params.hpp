@@ -30,6 +30,12 @@ struct PublicRopeScaling {
 };
 // Models that people train, as their published configurations have them: grouped-query attention, a large vocabulary,
 // and what else sets them apart from the sizes above.
+// What sets Gemma's blocks apart; a model without them has no rows of it.
+struct PublicGemma {
+  double query_pre_attn_scalar = 0;
+  std::int64_t sliding_window = 0, full_attention_every = 0;
+  double rope_local_theta = 0;
+};
 struct PublicModel {
   DecoderSize size;
   std::int64_t kv_heads, vocab_size;
@@ -37,6 +43,8 @@ struct PublicModel {
   bool qkv_bias = false, qk_norm = false, tied_embeddings = false;
   double rope_theta = 1e4, norm_eps = 1e-5;
   PublicRopeScaling rope_scaling = {};
+  PublicGemma gemma = {};
+  constexpr bool is_gemma() const { return gemma.query_pre_attn_scalar > 0; }
   constexpr bool scales_rotation() const { return std::string_view(rope_scaling.kind) != "none"; }
 };
 inline constexpr std::size_t public_model_settings = 12;  // that a row says, those of its size among them
@@ -117,6 +125,25 @@ inline constexpr auto public_models = std::to_array<PublicModel>({
      .tied_embeddings = true,
      .rope_theta = 5e5,
      .rope_scaling = {"llama3", 32, 8192}},
+    {.size = {"gemma3-1b", 1152, 6912, 26, 4},
+     .kv_heads = 1,
+     .vocab_size = 262'144,
+     .head_dim = 256,
+     .qk_norm = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6,
+     .gemma = {256, 512, 6, 1e4}},
+    {.size = {"gemma3-4b", 2560, 10240, 34, 8},  // its language model
+     .kv_heads = 4,
+     .vocab_size = 262'208,
+     .head_dim = 256,
+     .qk_norm = true,
+     .tied_embeddings = true,
+     .rope_theta = 1e6,
+     .norm_eps = 1e-6,
+     .rope_scaling = {"linear", 8},
+     .gemma = {256, 1024, 6, 1e4}},
 });
 // The size of a model whose dimensions are those of its config_file.
 inline constexpr const char* of_config_file = "config_file";
@@ -225,11 +252,13 @@ inline constexpr auto presets_dimensions = join(
           Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
     rope_scaling_params, block_params);
 inline constexpr auto dimension_params = join(
-    table(Param::choice("size", "small", size_names)
-              .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
-          Param::input_path(of_config_file)
-              .help("in place of size: config.json of a published Llama, Qwen2 or Qwen3 model; what it says can be "
-                    "overridden one by one")),
+    table(
+        Param::choice("size", "small", size_names)
+            .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
+        Param::input_path(of_config_file)
+            .help(
+                "in place of size: config.json of a published Llama, Qwen2, Qwen3 or Gemma model; what it says can be "
+                "overridden one by one")),
     presets_dimensions);
 constexpr auto batch_params(const char* help) {
   return table(Param::integer("batch_size", 4).at_least(1).at_most(1 << 20).unit("sequences").help(help));
@@ -251,7 +280,10 @@ inline constexpr auto shared_model_params =
 inline constexpr auto model_presets = [] {
   constexpr std::size_t scaled =
       std::count_if(public_models.begin(), public_models.end(), [](const auto& m) { return m.scales_rotation(); });
-  std::array<Preset, 4 * decoder_sizes.size() + public_model_settings * public_models.size() + 5 * scaled> presets{};
+  constexpr std::size_t gemmas =
+      std::count_if(public_models.begin(), public_models.end(), [](const auto& m) { return m.is_gemma(); });
+  std::array<Preset, 4 * decoder_sizes.size() + public_model_settings * public_models.size() + 5 * scaled + 8 * gemmas>
+      presets{};
   std::size_t i = 0;
   const auto add_dimensions = [&](const DecoderSize& size) {
     presets[i++] = Preset::integer("size", size.name, "d_model", size.d_model);
@@ -270,6 +302,16 @@ inline constexpr auto model_presets = [] {
     presets[i++] = Preset::boolean("size", model.size.name, "tied_embeddings", model.tied_embeddings);
     presets[i++] = Preset::real("size", model.size.name, "rope_theta", model.rope_theta);
     presets[i++] = Preset::real("size", model.size.name, "norm_eps", model.norm_eps);
+    if (model.is_gemma()) {
+      for (const char* of : {"post_norms", "norms_from_one", "scaled_embeddings"})
+        presets[i++] = Preset::boolean("size", model.size.name, of, true);
+      presets[i++] = Preset::text("size", model.size.name, "gate_activation", "gelu_tanh");
+      const PublicGemma& g = model.gemma;
+      presets[i++] = Preset::real("size", model.size.name, "query_pre_attn_scalar", g.query_pre_attn_scalar);
+      presets[i++] = Preset::integer("size", model.size.name, "sliding_window", g.sliding_window);
+      presets[i++] = Preset::integer("size", model.size.name, "full_attention_every", g.full_attention_every);
+      presets[i++] = Preset::real("size", model.size.name, "rope_local_theta", g.rope_local_theta);
+    }
     if (!model.scales_rotation()) continue;
     const PublicRopeScaling& scaling = model.rope_scaling;
     presets[i++] = Preset::text("size", model.size.name, "rope_scaling", scaling.kind);
