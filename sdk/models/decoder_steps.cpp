@@ -23,12 +23,15 @@ void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y, cons
 }  // namespace
 
 void DecoderModel::initialize(Backend& b) const {
-  b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta});
+  if (config_.shares_context())
+    rotation_of_own_chunks(b);
+  else
+    b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta});
   initialize_experts(b);
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {
-  return x.view({config_.batch_size, config_.context_length, config_.own_heads(), config_.head_width()});
+  return x.view({config_.batch_size, config_.own_context(), config_.own_heads(), config_.head_width()});
 }
 
 namespace {
@@ -42,7 +45,7 @@ Heads heads_at(const DecoderConfig& c, int which) {
   return which == 0 ? Heads{0, h} : Heads{h + (which - 1) * k, k};
 }
 Tensor by_heads(const DecoderConfig& c, const Tensor& packed) {
-  return packed.view({c.batch_size, c.context_length, c.own_heads() + 2 * c.own_key_heads(), c.head_width()});
+  return packed.view({c.batch_size, c.own_context(), c.own_heads() + 2 * c.own_key_heads(), c.head_width()});
 }
 
 }  // namespace
@@ -259,6 +262,7 @@ void DecoderModel::end_branch(Backend& b, const BranchEnd& end, const EightBits&
 }
 
 void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
+  if (config_.shares_context()) return context_attention_forward(b, f);
   const Tensor& qkv = plan_[f.qkv];
   const Tensor q = heads_of(qkv, 0);
   const Tensor k = heads_of(qkv, 1);
@@ -339,6 +343,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
     if (eight_bit_weight_gradients())
       b.run(op::SwigluForward{.gate = gate_up(f).gate, .up = gate_up(f).up, .eight_bits = as_read_by(f.w2_8)});
   }
+  const train::PartExchange::Ticket gathering = start_gathering_keys_again(b, f, g);
   if (config_.has_experts(layer))
     experts_backward(b, layer, f, g, micro_batch, listener);
   else
@@ -348,7 +353,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
   weight_gradient(b, dx_middle_, f.attention, p.output, 1, g.output_8, f.output_8);
   tell(listener, p.output + 1);
   project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
-  attention_backward(b, f, g);
+  attention_backward(b, f, g, gathering);
   const Tensor& dqkv = plan_[g.dqkv];
   rotate(b, dqkv, true);
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
@@ -439,7 +444,9 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
   tell(listener, p.ln2 + 1);
 }
 
-void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {
+void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g,
+                                      train::PartExchange::Ticket gathering) const {
+  if (config_.shares_context()) return context_attention_backward(b, f, g, gathering);
   const Tensor& qkv = plan_[f.qkv];
   const Tensor& dqkv = plan_[g.dqkv];
   const Tensor q = heads_of(qkv, 0);
