@@ -66,6 +66,29 @@ void validate_split(const DecoderConfig& c) {
         "products, products of 8 bits or a loss scale");
 }
 
+// Every rank must have as many tokens and as much causal work as every other one.
+void validate_context(const DecoderConfig& c) {
+  const std::int64_t ranks = c.context.ranks;
+  const auto refuse = [&](const std::string& text) {
+    throw Error(ASSAY_UNSUPPORTED, "sequences shared out over " + std::to_string(ranks) + " ranks: " + text);
+  };
+  if (c.context.rank < 0 || c.context.rank >= ranks) refuse("there is no rank " + std::to_string(c.context.rank));
+  if (c.context_length <= 0 || c.context_length % (2 * ranks) != 0)
+    refuse("context_length " + std::to_string(c.context_length) +
+           " does not make two chunks for each of them, as many tokens each; expected a multiple of " +
+           std::to_string(2 * ranks) + ", " + neighbouring_multiples(c.context_length, 2 * ranks));
+  if (c.is_split()) refuse("their products are whole; expected no split of the products over ranks");
+  if (c.experts.any()) refuse("expected a model without experts");
+  if (!c.flash)
+    refuse(
+        "a score matrix of all keys is what they are to do without; expected tiled attention, attention = \"flash\"");
+  if (c.attention_sinks) refuse("expected attention_sinks = false");
+  if (c.rope_local_theta > 0) refuse("all layers turn alike; expected rope_local_theta = 0");
+  if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
+  if (c.keep_logits || c.side_lane || c.precision.eight_bit_products || c.precision.loss_scaling)
+    refuse("expected a step without a side lane, kept logits, products of 8 bits or a loss scale");
+}
+
 }  // namespace
 
 void DecoderConfig::validate() const {
@@ -111,6 +134,7 @@ void DecoderConfig::validate() const {
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
   if (is_split()) validate_split(*this);
+  if (shares_context()) validate_context(*this);
   if (experts.any()) validate_experts(*this);
 }
 
@@ -226,11 +250,12 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
                                  (u(c.layers) * u(c.d_model) * (u(c.q_width()) + u(c.qkv_width())) +
                                   u(c.dense_layers()) * u(c.d_model) * 3 * u(c.d_ff) + u(c.d_model) * u(c.vocab_size));
   // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head. Of a window the pairs.
+  // Ranks that share out the sequences have equal parts of it.
   std::uint64_t attention = 0;
   for (std::int64_t l = 0; l < c.layers; ++l) {
     const std::int64_t t = c.context_length, w = c.window_of(l);
     const std::uint64_t twice_pairs = w > 0 ? 2 * u(compute::visible_pairs(t, t, true, w)) : u(t) * u(t);
-    attention += 2 * u(c.batch_size) * twice_pairs * u(c.q_width());
+    attention += 2 * u(c.batch_size) * twice_pairs * u(c.q_width()) / u(c.context.ranks);
   }
   const std::uint64_t experts = u(c.expert_layers()) * u(c.rows()) * expert_layer_flops(c);
   return products + attention + experts;
@@ -250,6 +275,9 @@ DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSe
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks has no side lane");
   if (config_.is_split() && (residence_.blocks || !exchange_))
     throw Error(ASSAY_INVALID_ARGUMENT, "a split model has other ranks, and all of its part of the parameters is here");
+  if (config_.shares_context() && (residence_.blocks || !exchange_))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "a model whose sequences are shared out has other ranks, and all of its parameters are here");
   plan_buffers();
 }
 
@@ -260,8 +288,10 @@ void DecoderModel::plan_buffers() {
   const std::int64_t n = config_.rows(), own_n = config_.own_rows(), d = config_.d_model;
   const DType act = config_.precision.activation;
   const std::int64_t pairs = config_.head_width() / 2;
-  cos_ = plan_.add("rotary.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
-  sin_ = plan_.add("rotary.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+  cos_ = plan_.add("rotary.cos", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
+  sin_ = plan_.add("rotary.sin", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
+  whole_cos_ = plan_.add("rotary.cos.whole", DType::f32, {config_.context_length, pairs});
+  whole_sin_ = plan_.add("rotary.sin.whole", DType::f32, {config_.context_length, pairs});
   local_cos_ = cos_, local_sin_ = sin_;
   if (config_.rope_local_theta > 0) {
     local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
@@ -304,6 +334,7 @@ void DecoderModel::plan_buffers() {
   const std::int64_t last = config_.accumulation_steps - 1;
   const auto step = [&](compute::Backend& recorder) {
     if (config_.is_split()) recorder.upload(plan_[split_.drawn], nullptr);
+    if (config_.shares_context()) rotation_of_own_chunks(recorder);
     forward_by(recorder, tokens, &tokens, n, last);
     if (config_.backward) backward_by(recorder, tokens, tokens, n, last, nullptr);
   };
@@ -316,7 +347,7 @@ void DecoderModel::plan_buffers() {
 
 DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, Id input, const Forward* first) {
   const std::int64_t n = config_.rows(), own_n = config_.own_rows(), d = config_.d_model, ff = config_.own_d_ff();
-  const std::int64_t b = config_.batch_size, t = config_.context_length, h = config_.own_heads();
+  const std::int64_t b = config_.batch_size, t = config_.own_context(), h = config_.own_heads();
   const DType act = config_.precision.activation;
   Forward f{};
   f.input = input;
@@ -329,7 +360,8 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.turned = plan_.add(name + "heads.turned", act, {n, turned_width});
   f.attention = plan_.add(name + "attention", act, {n, config_.own_q_width()});
   f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
-  f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), t});
+  f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), config_.context_length});
+  f.context = plan_context_forward(name);
   f.branch1 = plan_.add(name + "attention.projected", act, {n, d});
   f.middle = plan_.add(name + "middle", act, {own_n, d});
   f.normed2 = plan_.add(name + "normed2", act, {n, d});
@@ -365,6 +397,7 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.dattention = rows("dattention", config_.own_q_width());
   g.dqkv = rows("dqkv", config_.own_qkv_width());
   g.dheads = rows("dheads", config_.own_q_width() + config_.own_kv_width());
+  g.context = plan_context_backward(name);
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
   g.dbranch1 = rows("attention.projected", d), g.dbranch2 = rows("feed_forward", d);

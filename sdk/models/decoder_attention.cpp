@@ -18,6 +18,7 @@ compute::AttentionShape DecoderModel::attention_shape(std::int64_t layer) const 
 }
 
 void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forward& f) const {
+  if (config_.shares_context()) return context_attention_forward(b, layer, f);
   const Tensor& qkv = plan_[f.qkv];
   const Tensor q = turned_heads(f, 0);
   const Tensor k = turned_heads(f, 1);
@@ -43,7 +44,9 @@ void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forwa
   NaiveProducts::of_queries(b, scores, v, out);
 }
 
-void DecoderModel::attention_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
+void DecoderModel::attention_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
+                                      train::PartExchange::Ticket gathering) const {
+  if (config_.shares_context()) return context_attention_backward(b, layer, f, g, gathering);
   const Tensor& qkv = plan_[f.qkv];
   const Tensor& dqkv = plan_[g.dqkv];
   const Tensor q = turned_heads(f, 0);

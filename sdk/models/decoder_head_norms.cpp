@@ -9,7 +9,7 @@ using compute::Backend;
 using compute::Tensor;
 
 Tensor DecoderModel::queries_and_keys(const Tensor& side_by_side) const {
-  const std::int64_t b = config_.batch_size, t = config_.context_length, d = config_.head_width();
+  const std::int64_t b = config_.batch_size, t = config_.own_context(), d = config_.head_width();
   return side_by_side.view({b, t, side_by_side.dim(1) / d, d})
       .slice(2, 0, config_.own_heads() + config_.own_key_heads());
 }
@@ -20,7 +20,7 @@ Tensor DecoderModel::queries_or_keys(const Tensor& both, int which) const {
   if (config_.fused) return queries_and_keys(both).slice(2, first, count);
   return both.flat()
       .slice(0, config_.rows() * first * d, config_.rows() * count * d)
-      .view({config_.batch_size, config_.context_length, count, d});
+      .view({config_.batch_size, config_.own_context(), count, d});
 }
 
 Tensor DecoderModel::rstd_of_heads(const Forward& f, int which) const {

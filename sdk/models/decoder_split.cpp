@@ -111,14 +111,6 @@ compute::ClassColumns DecoderModel::own_classes() const {
   return {.first = config_.split.rank * config_.own_words(), .each = 1, .all = config_.vocab_size};
 }
 
-template <class Start>
-Ticket DecoderModel::exchange(Backend& b, const Tensor& sent, const Tensor& received, Start&& start) const {
-  if (!is_planning_) return start(*exchange_);
-  b.download(nullptr, sent);
-  b.upload(received, nullptr);
-  return 1;
-}
-
 // Of numbers that have all rows on every rank nothing is gathered.
 Ticket DecoderModel::start_gathering(Backend& b, const Tensor& all) const {
   if (!config_.is_split() || !config_.split.sequence_parallel) return 0;

@@ -20,6 +20,7 @@ void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y, cons
 }  // namespace
 
 void DecoderModel::initialize(Backend& b) const {
+  if (config_.shares_context()) return rotation_of_own_chunks(b);
   if (config_.rope_local_theta > 0)
     b.run(op::RotaryTable{.cos = plan_[local_cos_], .sin = plan_[local_sin_], .theta = config_.rope_local_theta});
   b.run(op::RotaryTable{
@@ -28,7 +29,7 @@ void DecoderModel::initialize(Backend& b) const {
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {
-  return x.view({config_.batch_size, config_.context_length, config_.own_heads(), config_.head_width()});
+  return x.view({config_.batch_size, config_.own_context(), config_.own_heads(), config_.head_width()});
 }
 
 namespace {
@@ -42,7 +43,7 @@ Heads heads_at(const DecoderConfig& c, int which) {
   return which == 0 ? Heads{0, h} : Heads{h + (which - 1) * k, k};
 }
 Tensor by_heads(const DecoderConfig& c, const Tensor& packed) {
-  return packed.view({c.batch_size, c.context_length, c.own_heads() + 2 * c.own_key_heads(), c.head_width()});
+  return packed.view({c.batch_size, c.own_context(), c.own_heads() + 2 * c.own_key_heads(), c.head_width()});
 }
 
 }  // namespace
@@ -321,6 +322,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
       end_of_branch(b, f.branch2, f.post2, p.ffw_norm);
     }
   }
+  const train::PartExchange::Ticket gathering = start_gathering_keys_again(b, f, g);
   if (config_.has_experts(layer))
     experts_backward(b, layer, f, g, micro_batch, listener);
   else
@@ -332,7 +334,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
   weight_gradient(b, by_branch, f.attention, p.output, 1, g.output_8, f.output_8);
   tell(listener, (config_.output_bias ? p.output_bias : p.output) + 1);
   project_back(b, plan_[by_branch], p.output, 1, g.output_8, plan_[g.dattention]);
-  attention_backward(b, layer, f, g);
+  attention_backward(b, layer, f, g, gathering);
   turn_heads_back(b, layer, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});

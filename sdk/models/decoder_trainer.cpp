@@ -1,10 +1,12 @@
 #include "assay/models/decoder_trainer.hpp"
 
+#include <algorithm>
 #include <assay/compute/checked_size.hpp>
 #include <assay/models/published_weights.hpp>
 #include <assay/train/safetensors.hpp>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace assay::models {
@@ -88,13 +90,17 @@ std::vector<ExpertParameters> DecoderTrainer::expert_parameters() const {
 
 void DecoderTrainer::take_input_memory() {
   const std::int64_t rows = config_.model.step_rows();
-  const std::int64_t dims[] = {2, config_.data_ranks, rows};  // tokens and labels
+  const std::int64_t all = config_.data_ranks * rows * config_.model.context.ranks;
+  const std::int64_t chunks = config_.model.shares_context() ? rows : 0;  // beside the whole sequences
+  const std::int64_t dims[] = {2, all + chunks};                          // tokens and labels
   data_memory_ = DeviceMemory(host(), ASSAY_MEMORY_DATA,
                               compute::checked_bytes("the batch of all ranks", DType::i64, dims), "tokens");
-  global_inputs_ = Tensor(data_memory_.data(), DType::i64, {config_.data_ranks * rows});
-  global_labels_ = Tensor(data_memory_.data<char>() + global_inputs_.bytes(), DType::i64, {config_.data_ranks * rows});
-  inputs_ = global_inputs_.slice(0, config_.data_rank * rows, rows);
-  labels_ = global_labels_.slice(0, config_.data_rank * rows, rows);
+  const Tensor memory(data_memory_.data(), DType::i64, {2 * (all + chunks)});
+  global_inputs_ = memory.slice(0, 0, all);
+  global_labels_ = memory.slice(0, all, all);
+  inputs_ = chunks > 0 ? memory.slice(0, 2 * all, rows) : global_inputs_.slice(0, config_.data_rank * rows, rows);
+  labels_ =
+      chunks > 0 ? memory.slice(0, 2 * all + rows, rows) : global_labels_.slice(0, config_.data_rank * rows, rows);
   if (!config_.model.experts.any() || config_.model.experts.routing == Routing::learned) return;
   const std::int64_t chosen[] = {rows, config_.model.experts.per_token};
   experts_memory_ = DeviceMemory(host(), ASSAY_MEMORY_DATA,
@@ -130,7 +136,32 @@ void DecoderTrainer::load_inputs() {
   backend().run(op::RandomIntegers{
       .x = global_labels_, .seed = config_.seed, .stream = label_stream, .low = 0, .high = config_.model.vocab_size});
   valid_rows_ = config_.model.step_rows();
+  if (config_.model.shares_context()) take_own_chunks();
   backend().download(&first_token_, inputs_.slice(0, 0, 1));
+}
+
+// From the sequences of all ranks, which the backend has.
+void DecoderTrainer::take_own_chunks() {
+  const DecoderConfig& c = config_.model;
+  const auto take = [&](const Tensor& from, const Tensor& to) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(from.elements())), own;
+    backend().synchronize();
+    backend().download(all.data(), from);
+    for (std::int64_t begin = 0; begin < from.elements(); begin += c.context_length)
+      for (const int which : {0, 1}) {
+        const auto first = all.begin() + begin + c.chunk_begin(c.context.rank, which);
+        own.insert(own.end(), first, first + c.chunk_length());
+      }
+    backend().upload(to, own.data());
+    return std::pair(std::move(all), std::move(own));
+  };
+  const auto valid = [](const std::vector<std::int64_t>& labels) {
+    return std::count_if(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
+  };
+  take(global_inputs_, inputs_);
+  const auto [labels, own_labels] = take(global_labels_, labels_);
+  global_valid_rows_ = valid(labels);
+  valid_rows_ = valid(own_labels);
 }
 
 void DecoderTrainer::read_inputs() {
@@ -159,6 +190,12 @@ void DecoderTrainer::read_inputs() {
   const std::vector<std::int64_t> labels = read("labels", std::numeric_limits<std::int64_t>::min());
   backend().upload(global_inputs_, ids.data());
   backend().upload(global_labels_, labels.data());
+  if (config_.model.shares_context()) {
+    take_own_chunks();
+    if (global_valid_rows_ == 0)
+      throw Error(ASSAY_INVALID_ARGUMENT, name_of_file + ": every label is negative: no loss");
+    return backend().download(&first_token_, inputs_.slice(0, 0, 1));
+  }
   const auto rows = static_cast<std::size_t>(config_.model.step_rows());
   const std::size_t first_row = static_cast<std::size_t>(config_.data_rank) * rows;
   valid_rows_ = 0;

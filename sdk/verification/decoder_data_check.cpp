@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/train/safetensors.hpp>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "counter_random.hpp"
@@ -22,12 +23,26 @@ Rows rows_of(const models::DecoderTrainerConfig& c) {
   return {c.data_rank * count, count};
 }
 
+// Of the batch's rows those that the rank has: where ranks share out the sequences, of each the chunk that its number
+// counts from the beginning, and the one that it counts from the end.
+std::vector<std::int64_t> own_of(const models::DecoderTrainerConfig& c, std::vector<std::int64_t> batch) {
+  const std::int64_t chunks = 2 * c.model.context.ranks, rank = c.model.context.rank;
+  if (chunks == 2) return batch;
+  std::vector<std::int64_t> own;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::int64_t token = static_cast<std::int64_t>(i) % c.model.context_length;
+    const std::int64_t chunk = token * chunks / c.model.context_length;
+    if (std::min(chunk, chunks - 1 - chunk) == rank) own.push_back(batch[i]);
+  }
+  return own;
+}
+
 std::vector<std::int64_t> drawn(const models::DecoderTrainerConfig& c, std::uint64_t stream) {
   const Rows rows = rows_of(c);
   std::vector<std::int64_t> numbers;
   for (std::int64_t i = 0; i < rows.count; ++i)
     numbers.push_back(random_integer(c.seed, stream, rows.first + i, c.model.vocab_size));
-  return numbers;
+  return own_of(c, std::move(numbers));
 }
 
 std::vector<std::int64_t> read(const models::DecoderTrainerConfig& c, const char* name) {
@@ -37,7 +52,7 @@ std::vector<std::int64_t> read(const models::DecoderTrainerConfig& c, const char
   const std::size_t begin = static_cast<std::size_t>(rows.first) * sizeof numbers[0];
   if (bytes.size() < begin + numbers.size() * sizeof numbers[0]) return {};
   std::memcpy(numbers.data(), bytes.data() + begin, numbers.size() * sizeof numbers[0]);
-  return numbers;
+  return own_of(c, std::move(numbers));
 }
 
 // "token 3 is 5, expected 7"; "" where all are equal.
@@ -74,7 +89,7 @@ std::string wrong_data_of(const models::DecoderTrainer& trainer) {
 }
 
 std::string checked_data_text(const models::DecoderTrainer& trainer) {
-  return std::to_string(rows_of(trainer.config()).count) + " tokens and labels as " +
+  return std::to_string(trainer.config().model.step_rows()) + " tokens and labels as " +
          (trainer.config().inputs_file.empty() ? "the seed says; " : "the file has them; ");
 }
 

@@ -159,11 +159,18 @@ std::string check_parts(const Host& host, std::string_view name, const models::D
                 "the batch of rank " + std::to_string(first - are_wrong.begin()) + " is not what the experiment says");
   const std::int64_t rows = trainer.config().model.step_rows();
   std::int32_t wrong_rank = -1;
-  const std::vector<std::uint64_t> ranks = comm::exchange(host, of + ".hashes", own_data(trainer).hash);
+  // Of sequences that ranks share out each has looked at its own tokens; the sequences are to be the same ones.
+  const bool same_batch = trainer.config().model.shares_context();
+  const auto hash_of_part = [&](std::int64_t part) {
+    return same_batch ? hash_of_rows(trainer, 0, trainer.global_inputs().elements())
+                      : hash_of_rows(trainer, part * rows, rows);
+  };
+  const std::vector<std::uint64_t> ranks =
+      comm::exchange(host, of + ".hashes", same_batch ? hash_of_part(0) : own_data(trainer).hash);
   if (trainer.config().data_rank == 0)
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       const std::int64_t part = static_cast<std::int64_t>(rank) % trainer.config().data_ranks;
-      if (ranks[rank] != hash_of_rows(trainer, part * rows, rows)) wrong_rank = static_cast<std::int32_t>(rank);
+      if (ranks[rank] != hash_of_part(part)) wrong_rank = static_cast<std::int32_t>(rank);
     }
   wrong_rank = comm::exchange(host, of + ".verdict", wrong_rank)[0];
   if (wrong_rank >= 0)

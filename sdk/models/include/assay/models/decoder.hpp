@@ -10,7 +10,8 @@
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 //
 // The model may be split over R ranks (decoder_split.cpp): each has the products of its heads, its part of the
-// feed-forward and of the vocabulary, and N / R rows of the residual stream.
+// feed-forward and of the vocabulary, and N / R rows of the residual stream. Or the ranks share out each sequence
+// (decoder_context.cpp): each has the whole model, and a part of the tokens.
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -41,10 +42,17 @@ struct DecoderSplit {
   bool sequence_parallel = true;
 };
 
+// A rank's part of every sequence where the ranks share them out ("context parallel"). Of the T tokens in 2 R chunks of
+// L = T / 2 R, rank r has chunks r and 2 R - 1 - r, so that causal attention is as much work on every rank. Its rows
+// are [batch, (chunk r | chunk 2 R - 1 - r), L].
+struct DecoderContext {
+  std::int64_t rank = 0, ranks = 1;
+};
+
 struct DecoderConfig {
   std::int64_t vocab_size = 10'000;
   std::int64_t batch_size = 4;
-  std::int64_t context_length = 512;
+  std::int64_t context_length = 512;  // of a whole sequence, whoever has its tokens
   std::int64_t d_model = 768, d_ff = 3072, layers = 12, heads = 12;
   std::int64_t kv_heads = 0;     // of keys and values, a divisor of heads; 0: as many as heads
   std::int64_t head_dim = 0;     // columns of a head, even; 0: d_model / heads
@@ -92,10 +100,12 @@ struct DecoderConfig {
   // Fused only: gradients of matrices are made on the backend's side lane, beside the chain of gradients by
   // activations. Costs the memory of what they read, which must live longer.
   bool side_lane = false;
-  DecoderSplit split;  // over several ranks: of fused steps with a backward
+  DecoderSplit split;      // over several ranks: of fused steps with a backward
+  DecoderContext context;  // over several ranks: of tiled attention and one micro-batch, without experts and a split
 
-  std::int64_t rows() const { return batch_size * context_length; }       // tokens of a micro-batch
-  std::int64_t step_rows() const { return accumulation_steps * rows(); }  // and of a step
+  std::int64_t own_context() const { return context_length / context.ranks; }  // tokens of a sequence on this rank
+  std::int64_t rows() const { return batch_size * own_context(); }             // tokens of a micro-batch, on this rank
+  std::int64_t step_rows() const { return accumulation_steps * rows(); }       // and of a step
   std::int64_t head_width() const { return head_dim > 0 ? head_dim : d_model / heads; }
   std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t q_width() const { return heads * head_width(); }  // of a token's queries, and of attention's result
@@ -103,6 +113,12 @@ struct DecoderConfig {
   std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
   // What is here of a split model: all of it where there is one rank.
   bool is_split() const { return split.ranks > 1; }
+  // Of sequences that ranks share out: tokens in a chunk, and where the first or the second chunk of a rank begins.
+  bool shares_context() const { return context.ranks > 1; }
+  std::int64_t chunk_length() const { return context_length / (2 * context.ranks); }
+  std::int64_t chunk_begin(std::int64_t rank, int which) const {
+    return (which == 0 ? rank : 2 * context.ranks - 1 - rank) * chunk_length();
+  }
   std::int64_t own_heads() const { return heads / split.ranks; }
   std::int64_t own_key_heads() const { return key_heads() / split.ranks; }
   std::int64_t own_width() const { return d_model / split.ranks; }  // of the embedding
@@ -198,7 +214,8 @@ class DecoderModel : public train::Model {
   };
   // The parameters, and those who hold them, must outlive the model. A side lane and blocks that come and go do not go
   // together: INVALID_ARGUMENT. A model that is split over ranks reaches the other ones by `exchange`, which outlives
-  // it, and has no blocks that come and go: INVALID_ARGUMENT. Of one that is not split `exchange` is not looked at.
+  // it, and has no blocks that come and go: INVALID_ARGUMENT; so does one whose sequences ranks share out. Of others
+  // `exchange` is not looked at.
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
                const Residence& residence, train::PartExchange* exchange = nullptr);
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids)
@@ -216,8 +233,9 @@ class DecoderModel : public train::Model {
 
   // ids, labels: i64 [N], of one micro-batch. The mean loss over the `valid_rows` labels >= 0, of all micro-batches,
   // lands in loss() (fp32 [1]) with the last one. Where ranks share the experts, `valid_rows` is of all of them, and
-  // the loss, as all gradients but those of the experts, is this rank's term of a sum. Without labels the head's logits
-  // are the result. With config.backward the fused path already turns the logits into their gradient.
+  // the loss, as all gradients but those of the experts, is this rank's term of a sum; so are all of them where ranks
+  // share out the sequences. Without labels the head's logits are the result. With config.backward the fused path
+  // already turns the logits into their gradient.
   void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels, std::int64_t valid_rows,
                std::int64_t micro_batch = 0) const;
   // To be called after forward with labels. The first micro-batch writes the gradients of all parameters, the others
@@ -254,6 +272,15 @@ class DecoderModel : public train::Model {
   struct EightBits {
     Id x, x_scales, w, w_scales, turned, turned_scale;
   };
+  // Of sequences that ranks share out: all keys and values of a layer, [T, batch, 2 kv_width], as they are gathered, by
+  // rank, and in their order. In backward, which gathers them again unless they have been recomputed: their gradients
+  // by the queries of both chunks, of which the first has keys up to its end, and these by rank.
+  struct ContextForward {
+    Id gathered, keys_values;
+  };
+  struct ContextBackward {
+    Id gathered, keys_values, by_first, by_second, terms;
+  };
   // The norm at the end of a branch: its result, and what backward needs of it.
   struct PostNorm {
     Id normed, rstd;
@@ -264,12 +291,14 @@ class DecoderModel : public train::Model {
     Id input, normed1, rstd1, qkv, heads, heads_rstd, turned, attention, lse, scores, branch1, middle, normed2, rstd2,
         gate_up, silu, hidden, branch2;
     PostNorm post1, post2;  // of branch1 and branch2
+    ContextForward context;
     ExpertForward experts;
     EightBits qkv_8, output_8, gate_up_8, w2_8;
   };
   struct Backward {
     Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, dheads, scores, dscores, normed1, dnormed1;
     Id dbranch1, dbranch2;  // of branches that end with a norm
+    ContextBackward context;
     ExpertBackward experts;
     EightBits w2_8, gate_up_8, output_8, qkv_8;
   };
@@ -411,7 +440,12 @@ class DecoderModel : public train::Model {
   compute::ClassColumns own_classes() const;
   template <class Start>
   train::PartExchange::Ticket exchange(compute::Backend& b, const compute::Tensor& sent,
-                                       const compute::Tensor& received, Start&& start) const;
+                                       const compute::Tensor& received, Start&& start) const {
+    if (!is_planning_) return start(*exchange_);
+    b.download(nullptr, sent);
+    b.upload(received, nullptr);
+    return 1;
+  }
   void plan_split();
   void embed_parts(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& x) const;
   void split_loss(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
@@ -426,6 +460,24 @@ class DecoderModel : public train::Model {
   void note_use(compute::Backend& b, const compute::Tensor& used) const {
     if (is_planning_) b.download(nullptr, used);
   }
+
+  // decoder_context.cpp: what a model adds whose sequences ranks share out.
+  void rotation_of_own_chunks(compute::Backend& b) const;
+  ContextForward plan_context_forward(const std::string& name);
+  ContextBackward plan_context_backward(const std::string& name);
+  // [2 L, batch, K, D]: this rank's keys (which = 1) or values (2) among those of all ranks.
+  compute::Tensor own_part(const compute::Tensor& by_rank, int which) const;
+  compute::Tensor own_part(const compute::Tensor& by_rank) const;  // both, [2 L, batch, 2 kv_width]
+  // The first `count` keys, or values, [batch, count, K, D].
+  compute::Tensor first_keys(const compute::Tensor& keys_values, std::int64_t count, int which) const;
+  train::PartExchange::Ticket start_gathering_keys(compute::Backend& b, const Forward& f, Id gathered) const;
+  void finish_gathering_keys(compute::Backend& b, train::PartExchange::Ticket ticket, Id gathered,
+                             Id keys_values) const;
+  void context_attention_forward(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  train::PartExchange::Ticket start_gathering_keys_again(compute::Backend& b, const Forward& f,
+                                                         const Backward& g) const;
+  void context_attention_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
+                                  train::PartExchange::Ticket gathering) const;
 
   // Of blocks that come and go: the embedding, each layer, the head, which is a block apart unless it is tied.
   static std::size_t visit_of_layer(std::int64_t layer) { return static_cast<std::size_t>(layer) + 1; }
@@ -452,7 +504,9 @@ class DecoderModel : public train::Model {
   }
   compute::AttentionShape attention_shape(std::int64_t layer) const;
   void attention_forward(compute::Backend& b, std::int64_t layer, const Forward& f) const;
-  void attention_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
+  // `gathering`: of the keys and values of a sequence that ranks share out.
+  void attention_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
+                          train::PartExchange::Ticket gathering = 0) const;
   void norm_backward(compute::Backend& b, train::ParameterSet::Id weight, const compute::Tensor& dy,
                      const compute::Tensor& x, const compute::Tensor& rstd, const compute::Tensor& residual,
                      const compute::Tensor& dx, const compute::Tensor& y,
@@ -533,7 +587,7 @@ class DecoderModel : public train::Model {
   train::ExpertExchange* expert_ranks_ = nullptr;
   std::vector<compute::Tensor> given_experts_;  // by layer; empty: the router chooses
   Id ones_ = 0, twos_ = 0, expert_bias_ = 0, routing_losses_ = 0;
-  Id cos_ = 0, sin_ = 0, local_cos_ = 0, local_sin_ = 0;
+  Id cos_ = 0, sin_ = 0, local_cos_ = 0, local_sin_ = 0, whole_cos_ = 0, whole_sin_ = 0;
   Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
   Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;
   // The gradient by the residual stream: the second norm of a layer writes it to dx_middle_, the first one back to dx_.

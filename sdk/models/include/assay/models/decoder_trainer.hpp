@@ -7,13 +7,15 @@
 namespace assay::models {
 
 struct DecoderTrainerConfig {
-  DecoderConfig model;  // batch_size: of a micro-batch of this rank, of a split model of all ranks
+  DecoderConfig
+      model;  // batch_size: of a micro-batch of this rank; of a split model and of shared sequences of all ranks
   train::OptimizerConfig optimizer;
   bool train_step = true;  // with an optimizer and its state
   bool update_beside_backward = false;
   std::uint64_t seed = 0;
   // The batch is the `data_rank`-th of `data_ranks` equal parts of a global one, which depends on the seed (or the
-  // file) and on its size alone. Ranks that share a split model (model.split) have one batch: 0 of 1.
+  // file) and on its size alone. Ranks that share a split model (model.split), or its sequences (model.context), have
+  // one batch: 0 of 1; of the latter each has the tokens of its chunks.
   std::int64_t data_rank = 0, data_ranks = 1;
   std::int64_t arena_multiple = 1;        // elements; the arenas' length is a multiple of it
   std::string weights_file, inputs_file;  // safetensors; "": random, from the seed. Inputs hold the global batch.
@@ -28,8 +30,8 @@ class DecoderTrainer : public train::Trainer {
   // not padded to arena_multiple, and no file of weights is read. `blocks` must outlive the trainer.
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks)
       : DecoderTrainer(host, config, blocks, nullptr) {}
-  // The model is split over ranks as config.model says, which may be one: parameters() are this rank's parts. No file
-  // of weights is read. `exchange` must outlive the trainer.
+  // The model is split over ranks as config.model says, which may be one: parameters() are this rank's parts, and no
+  // file of weights is read. Or its sequences are shared out. `exchange` must outlive the trainer.
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::PartExchange& exchange)
       : DecoderTrainer(host, config, nullptr, &exchange) {}
 
@@ -76,8 +78,12 @@ class DecoderTrainer : public train::Trainer {
   void load_weights(const train::SafetensorsReader& file) const override;  // published names, too
   void read_inputs();
   std::vector<ExpertParameters> expert_parameters() const;  // by layer that has them
-  // What the mean loss is over: of ranks that share experts, the tokens of all, each having as many.
-  std::int64_t counted_rows() const { return valid_rows_ * config_.model.experts.ranks; }
+  void take_own_chunks();
+  // What the mean loss is over: of ranks that share experts, the tokens of all, each having as many; of shared
+  // sequences those of the whole ones.
+  std::int64_t counted_rows() const {
+    return config_.model.shares_context() ? global_valid_rows_ : valid_rows_ * config_.model.experts.ranks;
+  }
 
   DecoderTrainerConfig config_;
   train::BlockParameters* blocks_;
@@ -86,8 +92,8 @@ class DecoderTrainer : public train::Trainer {
   DecoderModel model_;
   DeviceMemory data_memory_, experts_memory_;
   compute::Tensor inputs_, labels_, global_inputs_, global_labels_;
-  compute::Tensor experts_;  // i32 [step_rows, per_token], where they are drawn
-  std::int64_t valid_rows_ = 0;
+  compute::Tensor experts_;                              // i32 [step_rows, per_token], where they are drawn
+  std::int64_t valid_rows_ = 0, global_valid_rows_ = 0;  // the latter of shared sequences
   std::int64_t first_token_ = 0;
 };
 

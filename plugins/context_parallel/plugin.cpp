@@ -1,0 +1,3 @@
+#include "workload.hpp"
+
+ASSAY_PLUGIN("org.assay.context_parallel", "1.0.0", context_parallel::Workload)
