@@ -98,9 +98,9 @@ void DecoderTrainer::take_input_memory() {
   const Tensor memory(data_memory_.data(), DType::i64, {2 * (all + chunks)});
   global_inputs_ = memory.slice(0, 0, all);
   global_labels_ = memory.slice(0, all, all);
-  inputs_ = chunks > 0 ? memory.slice(0, 2 * all, rows) : global_inputs_.slice(0, config_.data_rank * rows, rows);
-  labels_ =
-      chunks > 0 ? memory.slice(0, 2 * all + rows, rows) : global_labels_.slice(0, config_.data_rank * rows, rows);
+  inputs_ = global_inputs_.slice(0, config_.data_rank * rows, rows);
+  labels_ = global_labels_.slice(0, config_.data_rank * rows, rows);
+  if (chunks > 0) inputs_ = memory.slice(0, 2 * all, rows), labels_ = memory.slice(0, 2 * all + rows, rows);
   if (!config_.model.experts.any() || config_.model.experts.routing == Routing::learned) return;
   const std::int64_t chosen[] = {rows, config_.model.experts.per_token};
   experts_memory_ = DeviceMemory(host(), ASSAY_MEMORY_DATA,

@@ -211,6 +211,9 @@ std::vector<TriedCase> make_cases() {
   add("tensor_parallel", "batches", micro_batches, 2);
   cases.back().only = {"all_gather"};
 
+  add("context_parallel", "shared", decoder_model, 2);
+  cases.back().only = {"all_gather", "reduce_scatter", "wait"};
+
   add("mixed_precision:accumulation", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "matmul",

@@ -47,6 +47,7 @@ std::vector<Small> small_experiments() {
           {"attention-grid-cpu", {"batch_size=1"}, {"head_dim=16", "seq=64", "execution=eager"}},
           {"ddp-buckets-cpu", tiny_decoder, {"bucket_mb=1"}},
           {"ddp-strategies-cpu", tiny_decoder, {"strategy=overlap_bucketed"}},
+          {"context-parallel-cpu", {"context_length=32"}, {"activation_checkpointing=true", "run.ranks=2"}},
           {"encoder-decoder-cpu", {"batch_size=1", "num_samples=4"}, {}},
           {"encoder-decoder-disk-cpu", tiny_encoder_decoder, {"data_dir="}},
           {"encoder-decoder-scaling-cpu", tiny_encoder_decoder, {"run.ranks=2"}},

@@ -120,6 +120,11 @@ INSTANTIATE_TEST_SUITE_P(
                  .params = even_decoder + "loss_chunks = 3\naccumulation_steps = 2\n",
                  .run = "ranks = 2\nthreads = 1",
                  .sweep = "sequence_parallel = [false, true]\nprecision = [\"fp32\", \"bf16\"]"}},
+        Trained{"context_parallel",
+                {.plugin = "context_parallel",
+                 .params = even_decoder,
+                 .run = "ranks = 2\nthreads = 1",
+                 .sweep = "activation_checkpointing = [false, true]"}},
         Trained{"encoder_decoder",
                 {.plugin = "encoder_decoder",
                  .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "

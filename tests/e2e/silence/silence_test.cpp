@@ -52,7 +52,7 @@ TEST_F(Silence, IsKeptByEachWorkloadThatOffersIt) {
         Offered{"sharded_optimizer", small_decoder, "variant = \"zero1\""},
         Offered{"sharded_optimizer", small_decoder, "variant = \"broadcast\""},
         Offered{"fsdp", small_decoder, "reshard = true"}, Offered{"tensor_parallel", small_decoder, ""},
-        Offered{"encoder_decoder", small_encoder_decoder, ""}}) {
+        Offered{"context_parallel", small_decoder, ""}, Offered{"encoder_decoder", small_encoder_decoder, ""}}) {
     const char* const plugin = offered.plugin;
     std::string params = offered.params;
     params += offered.more;

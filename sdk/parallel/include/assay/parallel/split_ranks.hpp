@@ -1,6 +1,6 @@
 // The ranks over which a model's products are split ("tensor parallel"): what its forward and backward exchange, by
 // collectives in place, and at the end the sum of the gradients of what every rank has, of which each has seen its rows
-// alone.
+// alone. The ranks that share out a model's sequences exchange keys and values by the same calls.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/train/gradient_exchange.hpp>

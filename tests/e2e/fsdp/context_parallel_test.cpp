@@ -1,0 +1,73 @@
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class ContextParallel : public Sandbox {
+ protected:
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep) {
+    return records_of(
+        {.plugin = "context_parallel",
+         .params = "d_model = 48\nd_ff = 80\nheads = 4\nkv_heads = 2\nlayers = 3\nvocab_size = 152\n" + params,
+         .measure = "warmup = 1\nsteps = 2",
+         .run = "threads = 1\nallow = [\"unsupported\"]",
+         .sweep = sweep});
+  }
+};
+
+// plugins/context_parallel/README.md has the formulas. Gradients are one bucket here.
+TEST_F(ContextParallel, RanksTrainAsTheWholeModelOnWholeSequences) {
+  constexpr std::int64_t d = 48, kv_width = 24, ff = 80, layers = 3, words = 152, batch = 2, context = 48;
+  constexpr std::int64_t parameters = 2 * words * d + layers * (3 * d * ff + 2 * d * d + 2 * d * kv_width + 2 * d) + d;
+  constexpr std::int64_t arena = parameters + (2 * layers + 1) * (64 - d);  // each norm begins a line of 64
+  const auto records = run_cases("batch_size = 2\ncontext_length = 48\nprecision = \"fp32\"\n",
+                                 "\"run.ranks\" = [2, 4]\nactivation_checkpointing = [false, true]");
+  ASSERT_EQ(records.size(), 4u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+    for (const char* checked :
+         {"at the start, the ranks' sums against the whole model: loss differs by",
+          "after 3 steps, the ranks' sums against the whole model: loss differs by",
+          "gradients of all ranks identical to the bit", "weights of all ranks identical to the bit"})
+      EXPECT_PRED2(contains, r["verify"]["text"], checked);
+    EXPECT_EQ(metric(r, "parameters"), parameters);
+    // Keys and values are gathered forward and backward, and their gradients summed.
+    EXPECT_EQ(metric(r, "messages"), 3 * layers + 1);
+    EXPECT_EQ(metric(r, "communication_bytes"), 4 * (3 * layers * batch * context * 2 * kv_width + arena));
+    // Of one batch, however many ranks work on it.
+    EXPECT_NEAR(r["rates"]["items_per_s"].get<double>() * r["phases"]["step"]["mean_ms"].get<double>() / 1000,
+                batch * context, 0.02 * batch * context);
+  }
+}
+
+TEST_F(ContextParallel, OneSequenceInBf16WithTheLossInChunksIsVerified) {
+  const auto records = run_cases(
+      "batch_size = 1\ncontext_length = 24\nprecision = \"bf16\"\nqkv_bias = true\ntied_embeddings = true\n"
+      "loss_chunks = 3\nexecution = \"graph\"\noptimizer = \"sgd\"\n",
+      "\"run.ranks\" = [1, 4]");
+  ASSERT_EQ(records.size(), 2u);
+  for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+}
+
+TEST_F(ContextParallel, SequencesWithoutTwoChunksForEachRankAndScoreMatricesAreRefused) {
+  const auto refused = [&](const std::string& params, const char* text) {
+    const auto records = run_cases(params, "\"run.ranks\" = [4]");
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0]["status"], "unsupported");
+    EXPECT_PRED2(contains, records[0]["reason"], text);
+  };
+  refused("context_length = 50\n", "expected a multiple of 8, 48 or 56");
+  refused("context_length = 48\nattention = \"naive\"\n", "attention = \"flash\"");
+}
+
+}  // namespace
+}  // namespace assay::test
