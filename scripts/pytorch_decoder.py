@@ -1,7 +1,8 @@
 """The decoder in PyTorch, as a user would write it, with its steps reported to assay.
 
 The model of docs: RMSNorm, rotary position with interleaved pairs, SwiGLU, untied head, no biases; or a published one of assay's
-presets: grouped queries, norms of queries and keys, tied embeddings. configs/pytorch-decoder.toml runs it as a workload, and `assay ab` sets it beside assay's own decoder (docs/performance.md). Alone it takes some steps.
+presets: grouped queries, norms of queries and keys, tied embeddings. configs/pytorch-decoder.toml runs it as a workload, and
+`assay ab` sets it beside assay's own decoder (docs/performance.md). Alone it takes some steps.
 
 Set-up compiles, and takes five steps. `loss` is that of the last weights; `peak_mib` what the steps held, without what compiling
 took: of PyTorch's tensors on a GPU, of the process on the CPU. Threads are those of OMP_NUM_THREADS.
@@ -18,13 +19,17 @@ from pytorch_peer import PeakMemory, assay
 NAMES = ("d_model", "d_ff", "layers", "heads")
 DEFAULTS = {"kv_heads": 0, "head_dim": 0, "vocab_size": 10_000, "qkv_bias": False, "qk_norm": False, "tied_embeddings": False,
             "rope_theta": 1e4, "norm_eps": 1e-5}
+# Without the scaling of the rotation, which changes a table and no time.
+LLAMA32 = {"kv_heads": 8, "vocab_size": 128_256, "tied_embeddings": True, "rope_theta": 5e5}
 QWEN3 = {"kv_heads": 8, "head_dim": 128, "vocab_size": 151_936, "qk_norm": True, "rope_theta": 1e6, "norm_eps": 1e-6}
 SIZES = {"tiny": (128, 512, 2, 4), "small": (768, 3072, 12, 12), "medium": (1024, 4096, 24, 16),
          "large": (1280, 5120, 36, 20), "xl": (1600, 6400, 48, 25), "2.7B": (2560, 10240, 32, 32),
          "qwen3-0.6b": (1024, 3072, 28, 16, QWEN3 | {"tied_embeddings": True}),
          "qwen3-1.7b": (2048, 6144, 28, 16, QWEN3 | {"tied_embeddings": True}),
          "qwen3-4b": (2560, 9728, 36, 32, QWEN3 | {"tied_embeddings": True}),
-         "qwen3-8b": (4096, 12288, 36, 32, QWEN3)}
+         "qwen3-8b": (4096, 12288, 36, 32, QWEN3),
+         "llama3.2-1b": (2048, 8192, 16, 32, LLAMA32),
+         "llama3.2-3b": (3072, 8192, 28, 24, LLAMA32)}
 MODES = {"eager": None, "compiled": "default", "graphs": "reduce-overhead"}  # of torch.compile
 
 
@@ -137,15 +142,22 @@ class Trainer:
         if case.precision == "bf16_pure":
             self.model = self.model.bfloat16()
         mode = MODES[case.mode]
-        self.run = torch.compile(self.model, mode=None if mode == "default" else mode) if mode else self.model
+        self.run, self.loss_of = self.model, self.whole_loss
+        if mode:
+            mode = None if mode == "default" else mode
+            # The loss with the model: a compiler then makes one pass of what is read in fp32.
+            self.run, self.loss_of = torch.compile(self.model, mode=mode), torch.compile(self.whole_loss, mode=mode)
         train = case.step == "train_step"
         self.optimizers = make_optimizers(torch, self.model, case.optimizer) if train else []
         half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.precision)
         self.cast = torch.autocast(case.device, dtype=half or torch.bfloat16, enabled=half is not None)
         self.scaler = torch.amp.GradScaler(case.device, enabled=case.precision == "fp16")
 
+    def whole_loss(self, ids, labels):
+        return self.torch.nn.functional.cross_entropy(self.model(ids).flatten(0, 1).float(), labels.flatten())
+
     def loss(self):
-        return self.torch.nn.functional.cross_entropy(self.run(self.ids).flatten(0, 1).float(), self.labels.flatten())
+        return self.loss_of(self.ids, self.labels)
 
     def step(self):
         if self.case.step == "forward":
