@@ -212,7 +212,7 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"all_gather"};
 
   add("context_parallel", "shared", decoder_model, 2);
-  cases.back().only = {"all_gather", "reduce_scatter", "wait"};
+  cases.back().only = {"all_gather", "reduce_scatter", "wait", "copy", "add"};
 
   add("mixed_precision:accumulation", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");

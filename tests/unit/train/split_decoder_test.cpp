@@ -1,4 +1,4 @@
-// What each rank has of a decoder whose products are split, and which shapes cannot be.
+// What each rank has of a decoder whose products are split, or whose sequences are shared out, and which cannot be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <assay/models/decoder.hpp>
@@ -103,6 +103,60 @@ TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.tied_embeddings = true; }), HasSubstr("tied_embeddings = false"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.fused = false; }), HasSubstr("fused operations"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.rank = 4; }), HasSubstr("there is no rank 4"));
+}
+
+// ---- sequences that ranks share out (decoder_context.cpp)
+DecoderConfig with_shared_context(std::int64_t rank, std::int64_t ranks) {
+  DecoderConfig c = model(0, 1);
+  c.context = {.rank = rank, .ranks = ranks};
+  return c;
+}
+
+TEST(SharedContext, EveryRankHasAsManyTokensAndOperations) {
+  const DecoderConfig whole = with_shared_context(0, 1);
+  std::vector<bool> is_there(24);
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    const DecoderConfig c = with_shared_context(rank, 3);
+    EXPECT_EQ(c.rows(), whole.rows() / 3);
+    EXPECT_EQ(3 * decoder_forward_flops(c), decoder_forward_flops(whole));
+    EXPECT_EQ(c.chunk_begin(rank, 0) + c.chunk_begin(rank, 1), 5 * c.chunk_length()) << "as many keys to see";
+    for (const int which : {0, 1})
+      for (std::int64_t i = 0; i < c.chunk_length(); ++i) is_there.at(c.chunk_begin(rank, which) + i).flip();
+  }
+  EXPECT_EQ(is_there, std::vector<bool>(24, true));
+}
+
+TEST(SharedContext, RefusesInWordsWhatRanksCannotShareOut) {
+  const auto refusal_of = [](const auto& change) -> std::string {
+    DecoderConfig c = with_shared_context(1, 4);
+    change(c);
+    try {
+      c.validate();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+      return e.what();
+    }
+    return "";
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(refusal_of([](DecoderConfig&) {}), "");
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.context_length = 28; }),
+              HasSubstr("context_length 28 does not make two chunks for each of them, as many tokens each; expected a "
+                        "multiple of 8, 24 or 32"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.context.rank = 4; }), HasSubstr("there is no rank 4"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.ranks = 4; }), HasSubstr("no split of the products"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.experts.count = 4, c.experts.per_token = 2, c.experts.d_ff = 8; }),
+              HasSubstr("without experts"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.flash = false; }), HasSubstr("attention = \"flash\""));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.accumulation_steps = 2; }), HasSubstr("accumulation_steps = 1"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.keep_logits = true; }), HasSubstr("kept logits"));
+}
+
+TEST(SharedContext, AModelWithoutOtherRanksIsRefused) {
+  const DecoderConfig c = with_shared_context(0, 2);
+  ParameterSet set(c.precision);
+  const DecoderParameters ids = add_decoder_parameters(set, c);
+  EXPECT_THROW(DecoderModel(c, set, ids), Error);
 }
 
 }  // namespace
