@@ -295,7 +295,7 @@ class ConfigurationReader {
     put("qkv_bias", Value(family.qkv_bias));
     put("qk_norm", Value(family.qk_norm));
     if (family.says_attention_bias)
-      fields_.only("attention_bias", false, "the output projection would have a bias, too, which none has here");
+      fields_.only("attention_bias", false, "set qkv_bias and output_bias in the experiment instead");
     if (const auto rate = fields_.number("attention_dropout", false); rate && *rate != 0)
       fields_.problem("attention_dropout", "0: no weight of attention is dropped here");
     if (family.local_layers) {

@@ -16,9 +16,9 @@ struct Settings {
   assay::parallel::CollectiveSettings collectives;
 };
 
-inline constexpr auto params = assay::join(assay::models::shared_model_params, assay::parallel::rank_precision_params,
-                                           assay::parallel::rank_execution_params, assay::models::attention_params,
-                                           assay::models::checkpointing_params, assay::train::optimizer_params,
-                                           assay::parallel::bucket_params, assay::parallel::collective_params);
+inline constexpr auto params = assay::join(
+    assay::models::shared_model_params, assay::models::accumulation_params, assay::parallel::rank_precision_params,
+    assay::parallel::rank_execution_params, assay::models::attention_params, assay::models::checkpointing_params,
+    assay::train::optimizer_params, assay::parallel::bucket_params, assay::parallel::collective_params);
 
 }  // namespace context_parallel

@@ -25,6 +25,9 @@ assay::Work Workload::work() const {
   // As the decoder's, but for weights that are read: of experts those of one token at least.
   std::uint64_t bytes = 2 * micro_batches * active * weight + (2 * micro_batches - 1) * n * gradient;
   if (settings_.pass == Pass::train_step) bytes += n * (gradient + 2 * master + 4 * state);
+  // Of Muon's matrices there is one moment.
+  if (const assay::train::Muon* const muon = trainer_.optimizer().muon(); muon && settings_.pass == Pass::train_step)
+    bytes -= static_cast<std::uint64_t>(muon->elements()) * 2 * state;
   assay::Work work = assay::models::decoder_training_work(model());
   work.bytes = bytes;
   return work;

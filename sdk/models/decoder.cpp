@@ -117,6 +117,8 @@ void DecoderConfig::validate() const {
          std::to_string(head_width()) + " is odd; rotary position embedding needs pairs, an even number");
   if (!(query_pre_attn_scalar >= 0) || !(rope_local_theta == 0 || rope_local_theta >= 1))
     fail("expected query_pre_attn_scalar of at least 0, and rope_local_theta of 0 or at least 1");
+  if (rope_local_theta > 0 && full_attention_every == 0)
+    fail("rope_local_theta is of layers beside those that see everything; set full_attention_every, or rope_theta");
   if (is_like_gemma() && (experts.any() || is_split() || precision.eight_bit_products || residual_in_products))
     throw Error(
         ASSAY_UNSUPPORTED,

@@ -58,6 +58,16 @@ TEST_F(ContextParallel, OneSequenceInBf16WithTheLossInChunksIsVerified) {
   for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
 }
 
+// A window reaches into the chunk before; norms and rotations are of this rank's positions.
+TEST_F(ContextParallel, WindowsCapsAndNormsOfHeadsAreVerified) {
+  const auto records = run_cases(
+      "batch_size = 2\ncontext_length = 32\nprecision = \"fp32\"\nqk_norm = true\nsliding_window = 5\n"
+      "full_attention_every = 3\nattention_soft_cap = 1.5\nrope_scaling = \"linear\"\nrope_factor = 2\n",
+      "\"run.ranks\" = [2]\nactivation_checkpointing = [false, true]");
+  ASSERT_EQ(records.size(), 2u);
+  for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+}
+
 TEST_F(ContextParallel, SequencesWithoutTwoChunksForEachRankAndScoreMatricesAreRefused) {
   const auto refused = [&](const std::string& params, const char* text) {
     const auto records = run_cases(params, "\"run.ranks\" = [4]");

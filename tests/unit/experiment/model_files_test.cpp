@@ -139,8 +139,7 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(problem(llama, R"({"attention_dropout": 0.1})"),
             "\"attention_dropout\" is 0.1; expected 0: no weight of attention is dropped here");
   EXPECT_EQ(problem(llama, R"({"attention_bias": true})"),
-            "\"attention_bias\" is true; expected false: the output projection would have a bias, too, which none has "
-            "here");
+            "\"attention_bias\" is true; expected false: set qkv_bias and output_bias in the experiment instead");
   EXPECT_EQ(problem(llama, R"({"model_type": "falcon"})"),
             "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3, gemma, "
             "gemma3_text");

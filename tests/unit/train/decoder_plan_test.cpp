@@ -293,6 +293,7 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 0; }).find("expected at least 1"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 2, c.backward = false; }).find("add the backward"),
             std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.rope_local_theta = 100; }).find("set full_attention_every"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.rope_local_theta = 0.5; }).find("rope_local_theta of 0 or at least 1"),
             std::string::npos);
   for (const auto& [has, lacks] :

@@ -37,7 +37,8 @@ __device__ inline Capped capped(const AttentionFp32Args& a, float score) {
 class Dropped {
  public:
   __device__ explicit Dropped(const AttentionFp32Args& a, const Job& job)
-      : key_(step_key(a.dropout)),
+      : key_(a.dropout.drop_below > 0 ? step_key(a.dropout) : PhiloxKey{}),  // without dropout there is no step to read
+
         head_((job.batch * a.heads + job.head) * a.queries * a.keys),
         drop_below_(a.dropout.drop_below),
         factor_(a.dropout.factor) {}

@@ -28,14 +28,14 @@ struct PublicRopeScaling {
   std::int64_t original_context = 0;
   double low = 1, high = 4;
 };
-// Models that people train, as their published configurations have them: grouped-query attention, a large vocabulary,
-// and what else sets them apart from the sizes above.
 // What sets Gemma's blocks apart; a model without them has no rows of it.
 struct PublicGemma {
   double query_pre_attn_scalar = 0;
   std::int64_t sliding_window = 0, full_attention_every = 0;
   double rope_local_theta = 0;
 };
+// Models that people train, as their published configurations have them: grouped-query attention, a large vocabulary,
+// and what else sets them apart from the sizes above.
 struct PublicModel {
   DecoderSize size;
   std::int64_t kv_heads, vocab_size;
