@@ -260,6 +260,9 @@ TEST_P(DecoderParity, WeightsAfterThreeAdamWStepsInFp32) {
 
 // Of the backend and the variant.
 bool is_served(std::string_view precision, const Variant& v) {
+  // Tiled attention of 16 bits on CUDA serves heads of multiples of 8.
+  if (is_cuda() && v.flash && precision != "fp32" && precision != "tf32" && config_of(v, {}).head_width() % 8 != 0)
+    return false;
   if (precision.starts_with("fp8")) return v.fused && v.reference() != std::string_view("decoder_gemma") && !v.windows;
   return is_cuda() || (precision != "tf32" && precision != "fp16");
 }
