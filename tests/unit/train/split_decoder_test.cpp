@@ -109,6 +109,7 @@ TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
 DecoderConfig with_shared_context(std::int64_t rank, std::int64_t ranks) {
   DecoderConfig c = model(0, 1);
   c.context = {.rank = rank, .ranks = ranks};
+  c.attention_sinks = false;
   return c;
 }
 
@@ -148,6 +149,9 @@ TEST(SharedContext, RefusesInWordsWhatRanksCannotShareOut) {
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.experts.count = 4, c.experts.per_token = 2, c.experts.d_ff = 8; }),
               HasSubstr("without experts"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.flash = false; }), HasSubstr("attention = \"flash\""));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.attention_sinks = true; }), HasSubstr("attention_sinks = false"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.rope_local_theta = 100, c.full_attention_every = 2; }),
+              HasSubstr("rope_local_theta = 0"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.accumulation_steps = 2; }), HasSubstr("accumulation_steps = 1"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.keep_logits = true; }), HasSubstr("kept logits"));
 }

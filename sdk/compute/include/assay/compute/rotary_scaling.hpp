@@ -19,11 +19,11 @@ enum class RotaryScalingKind : std::int32_t { none, linear, llama3, yarn };
 
 struct RotaryScaling {
   RotaryScalingKind kind = RotaryScalingKind::none;
+  bool whole_pairs = true;               // yarn
   double factor = 1;                     // at least 1
   double original_positions = 0;         // llama3, yarn: of the first context
   double low = 1, high = 4;              // llama3: turns; low < high
   double beta_fast = 32, beta_slow = 1;  // yarn: turns; slow < fast
-  bool whole_pairs = true;               // yarn
   double magnitude = 0;                  // yarn; 0: 1 + 0.1 ln(factor)
   bool operator==(const RotaryScaling&) const = default;
 };
