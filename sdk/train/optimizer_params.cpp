@@ -8,9 +8,10 @@ OptimizerConfig optimizer_config(const Case& c, Matrices matrices) {
   optimizer.lr = c.get<double>("lr");
   optimizer.weight_decay = c.get<float>("weight_decay");
   if (optimizer.name == "muon" && matrices == Matrices::are_cut)
-    throw Error(ASSAY_UNSUPPORTED,
-                "optimizer = \"muon\" updates whole matrices, which this workload does not have on a rank; expected "
-                "optimizer = \"adamw\", or one of the workloads decoder, moe and ddp");
+    throw Error(
+        ASSAY_UNSUPPORTED,
+        "this workload does not serve optimizer = \"muon\"; expected optimizer = \"adamw\", or one of the workloads "
+        "decoder, moe and ddp, which do");
   optimizer.muon = {.lr = c.get<double>("muon_lr"),
                     .weight_decay = c.get<float>("muon_weight_decay"),
                     .momentum = c.get<float>("muon_momentum"),
