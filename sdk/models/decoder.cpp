@@ -292,8 +292,10 @@ void DecoderModel::plan_buffers() {
   const std::int64_t pairs = config_.head_width() / 2;
   cos_ = plan_.add("rotary.cos", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
   sin_ = plan_.add("rotary.sin", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
-  whole_cos_ = plan_.add("rotary.cos.whole", DType::f32, {config_.context_length, pairs});
-  whole_sin_ = plan_.add("rotary.sin.whole", DType::f32, {config_.context_length, pairs});
+  if (config_.shares_context()) {
+    whole_cos_ = plan_.add("rotary.cos.whole", DType::f32, {config_.context_length, pairs});
+    whole_sin_ = plan_.add("rotary.sin.whole", DType::f32, {config_.context_length, pairs});
+  }
   local_cos_ = cos_, local_sin_ = sin_;
   if (config_.rope_local_theta > 0) {
     local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
@@ -356,14 +358,16 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.normed1 = plan_.add(name + "normed1", act, {n, d});
   f.rstd1 = plan_.add(name + "rstd1", DType::f32, {own_n});
   f.qkv = plan_.add(name + "qkv", act, {n, config_.own_qkv_width()});
-  const std::int64_t key_heads = config_.own_key_heads(), turned_width = config_.own_q_width() + config_.own_kv_width();
-  f.heads = plan_.add(name + "heads", act, {n, turned_width});
-  f.heads_rstd = plan_.add(name + "heads.rstd", DType::f32, {n * (h + key_heads)});
-  f.turned = plan_.add(name + "heads.turned", act, {n, turned_width});
+  if (config_.qk_norm) {
+    const std::int64_t turned_width = config_.own_q_width() + config_.own_kv_width();
+    f.heads = plan_.add(name + "heads", act, {n, turned_width});
+    f.heads_rstd = plan_.add(name + "heads.rstd", DType::f32, {n * (h + config_.own_key_heads())});
+    f.turned = plan_.add(name + "heads.turned", act, {n, turned_width});
+  }
   f.attention = plan_.add(name + "attention", act, {n, config_.own_q_width()});
   f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
   f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), config_.context_length});
-  f.context = plan_context_forward(name);
+  if (config_.shares_context()) f.context = plan_context_forward(name);
   f.branch1 = plan_.add(name + "attention.projected", act, {n, d});
   f.middle = plan_.add(name + "middle", act, {own_n, d});
   f.normed2 = plan_.add(name + "normed2", act, {n, d});
@@ -372,10 +376,11 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.silu = plan_.add(name + "silu", act, {n, ff});
   f.hidden = plan_.add(name + "hidden", act, {n, ff});
   f.branch2 = plan_.add(name + "feed_forward", act, {n, d});
+  // Forms that few models have take no room in the plan of the others, which is of all tensors laid one after another.
   const auto post = [&](const char* of) {
     return PostNorm{plan_.add(name + of + ".normed", act, {n, d}), plan_.add(name + of + ".rstd", DType::f32, {n})};
   };
-  f.post1 = post("attention.projected"), f.post2 = post("feed_forward");
+  if (config_.post_norms) f.post1 = post("attention.projected"), f.post2 = post("feed_forward");
   if (eight_bits()) {
     f.qkv_8 = plan_eight_bits(name + "qkv.", d, config_.qkv_width(), first ? &first->qkv_8 : nullptr);
     f.output_8 = plan_eight_bits(name + "output.", config_.q_width(), d, first ? &first->output_8 : nullptr);
@@ -398,11 +403,11 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.normed2 = rows("normed2", d), g.dnormed2 = rows("dnormed2", d);
   g.dattention = rows("dattention", config_.own_q_width());
   g.dqkv = rows("dqkv", config_.own_qkv_width());
-  g.dheads = rows("dheads", config_.own_q_width() + config_.own_kv_width());
-  g.context = plan_context_backward(name);
+  if (config_.qk_norm) g.dheads = rows("dheads", config_.own_q_width() + config_.own_kv_width());
+  if (config_.shares_context()) g.context = plan_context_backward(name);
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
-  g.dbranch1 = rows("attention.projected", d), g.dbranch2 = rows("feed_forward", d);
+  if (config_.post_norms) g.dbranch1 = rows("attention.projected", d), g.dbranch2 = rows("feed_forward", d);
   if (eight_bits()) {
     g.w2_8 = plan_eight_bits(name + "w2.", d, ff);
     g.gate_up_8 = plan_eight_bits(name + "gate_up.", 2 * ff, d);
