@@ -39,7 +39,7 @@ class Workload::WholeModel final : public assay::verification::WholeModelCheck {
   std::vector<Piece> pieces() const override;
   assay::Verified check_gradients(const std::string& when) override;
   std::string take_weights(const std::string& when) override;
-  void after_step(int index) override;
+  void after_step(int index) override { take_rate_of_first_rank(index); }
 
   const ParameterSet& own() const { return mine().parameters(); }
   const ParameterSet& all() { return whole().parameters(); }
@@ -93,15 +93,6 @@ std::string Workload::WholeModel::take_weights(const std::string& when) {
     if (own().compute_copy()) backend().run(op::Copy{.to = all().compute(id), .from = own().compute(id)});
   }
   return check_same(when, "weights", [&](ParameterSet::Id id) { return own().value(id); });
-}
-
-// The visible rate of rank 0's gradients for all, so that the weights stay the same.
-void Workload::WholeModel::after_step(int index) {
-  const Tensor rate_of_rank = mine().optimizer().learning_rate();
-  float rate = 0;
-  backend().download(&rate, rate_of_rank);
-  rate = assay::comm::exchange(host(), "context_parallel.rate." + std::to_string(index), rate)[0];
-  backend().run(op::Fill{.x = rate_of_rank, .value = double{rate}});
 }
 
 assay::Verified Workload::verify(const Launch& launch) {

@@ -104,7 +104,7 @@ class Workload::WholeModel final : public assay::verification::WholeModelCheck {
   std::vector<Piece> pieces() const override;
   assay::Verified check_gradients(const std::string& when) override;
   std::string take_weights(const std::string& when) override;
-  void after_step(int index) override;
+  void after_step(int index) override { take_rate_of_first_rank(index); }
 
   const assay::models::ExpertsConfig& experts() const { return config().experts; }
   const ParameterSet& own() const { return mine().parameters(); }
@@ -213,15 +213,6 @@ std::string Workload::WholeModel::take_weights(const std::string& when) {
     if (own().compute_copy()) take(id, own().compute(id), all().compute(id));
   }
   return gathered_as_kept.check(host(), "moe.weights", when) + check_same(when, "weights of what all ranks have");
-}
-
-// The visible rate of rank 0's gradients for all, so that what every rank has stays the same.
-void Workload::WholeModel::after_step(int index) {
-  const Tensor rate_of_rank = mine().optimizer().learning_rate();
-  float rate = 0;
-  backend().download(&rate, rate_of_rank);
-  rate = assay::comm::exchange(host(), "moe.rate." + std::to_string(index), rate)[0];
-  backend().run(op::Fill{.x = rate_of_rank, .value = double{rate}});
 }
 
 assay::Verified Workload::verify_ranks(const Launch& launch) {

@@ -3,7 +3,6 @@
 // of its part are parts of the whole model's. What every rank has is the same on all ranks, to the bit: gradients, and
 // weights after the steps.
 #include <algorithm>
-#include <assay/comm/exchange.hpp>
 #include <assay/verification/decoder_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
@@ -62,7 +61,7 @@ class Workload::Reference final : public assay::verification::WholeModelCheck {
   std::vector<Piece> pieces() const override;
   assay::Verified check_gradients(const std::string& when) override;
   std::string take_weights(const std::string& when) override;
-  void after_step(int index) override;
+  void after_step(int index) override { take_rate_of_first_rank(index); }
 
   const ParameterSet& own() const { return mine().parameters(); }
   const ParameterSet& all() { return whole().parameters(); }
@@ -157,15 +156,6 @@ std::string Workload::Reference::take_weights(const std::string& when) {
   }
   return gathered_as_kept.check(host(), "tensor_parallel.weights", when) +
          check_same(when, "weights of norms", [&](ParameterSet::Id id) { return own().value(id); });
-}
-
-// The visible rate of rank 0's gradients for all, so that what every rank has stays the same.
-void Workload::Reference::after_step(int index) {
-  const Tensor rate_of_rank = mine().optimizer().learning_rate();
-  float rate = 0;
-  backend().download(&rate, rate_of_rank);
-  rate = assay::comm::exchange(host(), "tensor_parallel.rate." + std::to_string(index), rate)[0];
-  backend().run(op::Fill{.x = rate_of_rank, .value = double{rate}});
 }
 
 assay::Verified Workload::verify(const Launch& launch) {

@@ -47,6 +47,14 @@ void WholeModelCheck::spread_norms() {
   mine_.parameters().refresh_compute_copy(backend());
 }
 
+void WholeModelCheck::take_rate_of_first_rank(int index) {
+  const Tensor rate_of_rank = mine_.optimizer().learning_rate();
+  float rate = 0;
+  backend().download(&rate, rate_of_rank);
+  rate = comm::exchange(host_, name_ + ".rate." + std::to_string(index), rate)[0];
+  backend().run(op::Fill{.x = rate_of_rank, .value = double{rate}});
+}
+
 std::string WholeModelCheck::check_updates() {
   begin_part(host_, "optimizer");
   mine_.start();

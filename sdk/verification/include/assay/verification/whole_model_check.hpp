@@ -49,6 +49,10 @@ class WholeModelCheck {
   virtual std::string take_weights(const std::string& when) = 0;
   virtual void after_step(int /*index*/) {}  // of the three
 
+  // For after_step() where ranks have weights in common: the visible rate of rank 0's gradients becomes that of all, so
+  // that these weights stay the same. Every rank calls it.
+  void take_rate_of_first_rank(int index);
+
   const Host& host() const { return host_; }
   const std::string& name() const { return name_; }
   models::DecoderTrainer& mine() const { return mine_; }
