@@ -62,16 +62,19 @@ void ExpertRanks::balance(Layer& layer) const {
 
 // All ranks have all counts, and so all of them end with this text: none waits for one that has failed.
 void ExpertRanks::check(const Layer& layer, std::size_t index) const {
+  // First that the counts are possible at all: no room would be enough for what an exchange has broken.
   for (std::int64_t rank = 0; rank < shape_.ranks; ++rank) {
-    std::int64_t sent = 0, received = 0;
-    for (std::int64_t other = 0; other < shape_.ranks; ++other)
-      sent += rows_between(layer, rank, other), received += rows_between(layer, other, rank);
     const auto begin = layer.counts.begin() + static_cast<std::ptrdiff_t>(rank * shape_.experts);
-    if (sent != shape_.rows ||
-        std::any_of(begin, begin + static_cast<std::ptrdiff_t>(shape_.experts), [](std::int32_t n) { return n < 0; }))
+    const auto end = begin + static_cast<std::ptrdiff_t>(shape_.experts);
+    const std::int64_t sent = std::accumulate(begin, end, std::int64_t{0});
+    if (sent != shape_.rows || std::any_of(begin, end, [](std::int32_t n) { return n < 0; }))
       throw Error(ASSAY_WRONG_RESULT, "experts, layer " + std::to_string(index) + ": the counts of rank " +
                                           std::to_string(rank) + " are of " + std::to_string(sent) +
                                           " rows; its tokens have made " + std::to_string(shape_.rows));
+  }
+  for (std::int64_t rank = 0; rank < shape_.ranks; ++rank) {
+    std::int64_t received = 0;
+    for (std::int64_t other = 0; other < shape_.ranks; ++other) received += rows_between(layer, other, rank);
     if (received > shape_.capacity)
       throw Error(ASSAY_INVALID_ARGUMENT,
                   "experts, layer " + std::to_string(index) + ": rank " + std::to_string(rank) + " would receive " +

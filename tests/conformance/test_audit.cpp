@@ -96,6 +96,13 @@ TEST(Audit, OfLargeProductsTheFirstAndTheLastRowAreLookedAt) {
   }
 }
 
+TEST(Audit, EmptyTensorsHaveNothingToLookAt) {
+  const Tensor none(nullptr, DType::f32, {0});
+  const std::string text =
+      reason_of(backend(), [&](compute::Backend& by) { by.run(op::Fill{.x = none, .value = 0}); });
+  EXPECT_EQ(text.rfind("1 of 1 operations held against float64", 0), 0U) << text;
+}
+
 TEST(Audit, SaysWhatWasTooLargeToLookAt) {
   const DeviceTensor a(DType::f32, {8, 8}, Values(64, 1)), c(DType::f32, {8, 8});
   BreaksProducts broken(0, 1);

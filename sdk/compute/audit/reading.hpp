@@ -19,7 +19,8 @@ using Segments = std::vector<Segment>;
 inline constexpr std::int64_t room = std::int64_t{1} << 16;
 
 inline std::int64_t width_of(const Tensor& t) { return t.dim(-1); }
-inline std::int64_t rows_of(const Tensor& t) { return t.elements() / t.dim(-1); }
+// None of an empty tensor, as the moments of AdamW are where Muon updates every parameter.
+inline std::int64_t rows_of(const Tensor& t) { return t.dim(-1) == 0 ? 0 : t.elements() / t.dim(-1); }
 
 // `most` of 0 .. count - 1: all, if they are no more; else the first two, the last two and some between, rising.
 Places some_of(std::int64_t count, std::int64_t most);
