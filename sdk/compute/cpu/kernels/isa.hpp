@@ -10,6 +10,15 @@
 
 namespace assay::cpu {
 
+// The sanitized build has no kernels for AVX2: they come from the same lines as baseline's, which it runs in their place.
+#ifdef ASSAY_WITHOUT_AVX2_KERNELS
+namespace baseline {}
+namespace avx2 = baseline;
+#define ASSAY_DECLARE_KERNELS_OF_AVX2(Type, name)
+#else
+#define ASSAY_DECLARE_KERNELS_OF_AVX2(Type, name) ASSAY_DECLARE_KERNELS_OF(avx2, Type, name)
+#endif
+
 enum class Isa { baseline, avx2, avx512, avx512_bf16 };
 
 // The best that this machine runs; the environment variable ASSAY_CPU_ISA (a name of name_of) lowers it.
@@ -31,7 +40,7 @@ const T& select(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
   }
 #define ASSAY_DECLARE_KERNELS(Type, name)                                                            \
   ASSAY_DECLARE_KERNELS_OF(baseline, Type, name)                                                     \
-  ASSAY_DECLARE_KERNELS_OF(avx2, Type, name)                                                         \
+  ASSAY_DECLARE_KERNELS_OF_AVX2(Type, name)                                                          \
   ASSAY_DECLARE_KERNELS_OF(avx512, Type, name)                                                       \
   namespace assay::cpu {                                                                             \
   inline const Type& name(Isa isa) { return select(isa, baseline::name, avx2::name, avx512::name); } \
@@ -39,7 +48,7 @@ const T& select(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
 // The same for those with code of their own for avx512_bf16: kernel_sources_with_bf16 of CMakeLists.txt.
 #define ASSAY_DECLARE_KERNELS_WITH_BF16(Type, name)               \
   ASSAY_DECLARE_KERNELS_OF(baseline, Type, name)                  \
-  ASSAY_DECLARE_KERNELS_OF(avx2, Type, name)                      \
+  ASSAY_DECLARE_KERNELS_OF_AVX2(Type, name)                       \
   ASSAY_DECLARE_KERNELS_OF(avx512, Type, name)                    \
   ASSAY_DECLARE_KERNELS_OF(avx512_bf16, Type, name)               \
   namespace assay::cpu {                                          \
