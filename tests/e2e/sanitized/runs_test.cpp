@@ -94,7 +94,7 @@ TEST_F(SanitizedRuns, WhatIsInterruptedIsResumed) {
   for (const int signal : {SIGKILL, SIGINT}) {
     std::filesystem::remove_all(folder() / "out");
     write_experiment(
-        {.plugin = "bad_sometimes_bad", .params = "bad_at = -1\nstep_ms = 50", .sweep = "i = [0, 1, 2, 3]"});
+        {.plugin = "bad_sometimes_bad", .params = "bad_at = -1\nstep_ms = 20", .sweep = "i = [0, 1, 2, 3]"});
     {
       HostProcess host = start(run_arguments());
       EXPECT_TRUE(wait_until([&] { return case_lines().size() >= 1; })) << output();
