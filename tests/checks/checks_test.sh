@@ -12,7 +12,7 @@ fail() {
 
 new_tree() {
   rm -rf -- "$work"
-  mkdir -p "$work"/{host/measure,sdk/include/assay,sdk/compute/include/assay/compute,sdk/train/include/assay/train}
+  mkdir -p "$work"/{host/core/measure,sdk/include/assay,sdk/compute/include/assay/compute,sdk/train/include/assay/train}
   mkdir -p "$work"/sdk/data/include/assay/data
   mkdir -p "$work"/{plugins/one,plugins/two,tests}
   cd "$work"
@@ -21,8 +21,8 @@ new_tree() {
   printf '#include <assay/abi.h>\n' >sdk/compute/include/assay/compute/tensor.hpp
   printf '#include <assay/compute/tensor.hpp>\n' >sdk/train/include/assay/train/layer.hpp
   printf '#include <assay/compute/tensor.hpp>\n' >sdk/data/include/assay/data/loader.hpp
-  printf '#include <assay/abi.h>\n' >host/measure/stats.hpp
-  printf '#include "measure/stats.hpp"\n\n#include <fmt/format.h>\n' >host/measure/stats.cpp
+  printf '#include <assay/abi.h>\n' >host/core/measure/stats.hpp
+  printf '#include "measure/stats.hpp"\n\n#include <fmt/format.h>\n' >host/core/measure/stats.cpp
   printf '#pragma once\n' >plugins/one/model.hpp
   printf '#include <assay/train/layer.hpp>\n\n#include "model.hpp"\n' >plugins/one/one.cpp
   printf '#pragma once\n' >plugins/two/two.hpp
@@ -57,27 +57,30 @@ planted sdk/compute/include/assay/compute/tensor.hpp '#include <assay/data/loade
 planted sdk/data/include/assay/data/loader.hpp '#include <assay/train/layer.hpp>' 'sdk/data includes'
 planted sdk/train/include/assay/train/layer.hpp '#include <assay/models/mlp.hpp>' \
   "sdk/train includes 'assay/models/mlp.hpp'; it may use compute workload alone"
-planted host/measure/stats.hpp '#include <assay/models/mlp.hpp>' "the host includes 'assay/models/mlp.hpp'"
-planted host/measure/stats.hpp '#include <assay/data/loader.hpp>' "the host includes 'assay/data/loader.hpp'"
-planted host/measure/stats.cpp '#include "../../sdk/data/include/assay/data/loader.hpp"' 'the host includes'
-planted host/measure/stats.hpp '#include <assay/compute/tensor.hpp>' "the host includes 'assay/compute/tensor.hpp'"
-planted host/measure/stats.cpp '#include "../../sdk/train/include/assay/train/layer.hpp"' 'the host includes'
-planted host/measure/stats.cpp '#include "plugins/one/model.hpp"' "the host includes 'plugins/one/model.hpp'"
+planted host/core/measure/stats.hpp '#include <assay/models/mlp.hpp>' "the host includes 'assay/models/mlp.hpp'"
+planted host/core/measure/stats.hpp '#include <assay/data/loader.hpp>' "the host includes 'assay/data/loader.hpp'"
+planted host/core/measure/stats.cpp '#include "../../sdk/data/include/assay/data/loader.hpp"' 'the host includes'
+planted host/core/measure/stats.hpp '#include <assay/compute/tensor.hpp>' "the host includes 'assay/compute/tensor.hpp'"
+planted host/core/measure/stats.cpp '#include "../../sdk/train/include/assay/train/layer.hpp"' 'the host includes'
+planted host/core/measure/stats.cpp '#include "plugins/one/model.hpp"' "the host includes 'plugins/one/model.hpp'"
 new_tree
-mkdir -p host/record host/nook && printf '#pragma once\n' >host/record/record.hpp
-printf '#include "measure/stats.hpp"\n' >host/record/record.cpp
-"$scripts/check-layering" "$work" >/dev/null || fail 'check-layering refuses an arrow inside host/ that is allowed'
-printf '#include "record/record.hpp"\n' >>host/measure/stats.hpp
-expect_mistake layering "host/measure/stats.hpp:2: host/measure includes 'record/record.hpp'; it may use common alone"
-printf '#pragma once\n' >host/measure/stats.hpp
-printf '#include "record/record.hpp"\n' >host/nook/nook.cpp
-expect_mistake layering 'host/nook is unknown to scripts/check-layering'
+mkdir -p host/core/{record,nook} host/execution/launch host/cli
+printf '#pragma once\n' | tee host/core/record/record.hpp host/execution/launch/board.hpp >/dev/null
+printf '#include "measure/stats.hpp"\n' | tee host/core/record/record.cpp host/execution/launch/board.cpp host/cli/main.cpp >/dev/null
+"$scripts/check-layering" "$work" >/dev/null || fail 'check-layering refuses arrows inside host/ that are allowed'
+printf '#include "record/record.hpp"\n' >>host/core/measure/stats.hpp
+expect_mistake layering "host/core/measure/stats.hpp:2: host/core/measure includes 'record/record.hpp'; of its wing it may use"
+printf '#pragma once\n#include "launch/board.hpp"\n' >host/core/measure/stats.hpp
+expect_mistake layering "host/core/measure/stats.hpp:2: host/core includes 'launch/board.hpp' of host/execution; it may use nothing alone"
+printf '#pragma once\n' >host/core/measure/stats.hpp
+printf '#include "record/record.hpp"\n' >host/core/nook/nook.cpp
+expect_mistake layering 'host/core/nook is unknown to scripts/check-layering'
 new_tree
 mkdir -p sdk/attic && printf '#include <assay/train/layer.hpp>\n' >sdk/attic/old.cpp
 expect_mistake layering 'sdk/attic is unknown to scripts/check-layering'
 planted plugins/one/one.cpp '#include "measure/stats.hpp"' "a plugin includes 'measure/stats.hpp' of host/"
-planted plugins/one/one.cpp '#include "host/measure/stats.hpp"' "a plugin includes 'host/measure/stats.hpp' of host/"
-planted plugins/one/one.cpp '#include "../../host/measure/stats.hpp"' 'a plugin includes'
+planted plugins/one/one.cpp '#include "host/core/measure/stats.hpp"' "a plugin includes 'host/core/measure/stats.hpp' of host/"
+planted plugins/one/one.cpp '#include "../../host/core/measure/stats.hpp"' 'a plugin includes'
 planted plugins/one/one.cpp '#include "../two/two.hpp"' "a plugin includes '../two/two.hpp' of plugins/two"
 new_tree
 rm sdk/include/assay/abi.h
@@ -153,8 +156,8 @@ new_tree
 case $expect_format_clean in
   77) ;; # no clang-format 14 here
   0)
-    printf 'int  f( ){return 1;}\n' >host/measure/stats.cpp
-    expect_mistake format 'host/measure/stats.cpp:1'
+    printf 'int  f( ){return 1;}\n' >host/core/measure/stats.cpp
+    expect_mistake format 'host/core/measure/stats.cpp:1'
     ;;
   *) fail 'check-format refuses a formatted tree' ;;
 esac

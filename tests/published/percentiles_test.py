@@ -15,7 +15,7 @@ FAR = 0.015
 
 
 def quantile(samples, q):
-    """As host/compare/verdict.cpp has it."""
+    """As host/analysis/compare/verdict.cpp has it."""
     ordered = sorted(samples)
     position = q * (len(ordered) - 1)
     below = int(position)

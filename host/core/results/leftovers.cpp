@@ -28,7 +28,7 @@ constexpr const char* manifest_name = "_manifest.json";
 constexpr const char* verified_name = "_verified";
 constexpr const char* lock_name = "_lock";
 constexpr const char* data_format = "assay token pairs";
-constexpr const char* tables_extension = ".tables";  // as host/plugin writes them
+constexpr const char* tables_extension = ".tables";  // as host/core/plugin writes them
 
 void add_file(const fs::path& file, Leftover& leftover) {
   std::error_code error;
