@@ -277,7 +277,7 @@ mistaken_project() { # LANGUAGES LINE EXPECTED-TEXT; with package set
 
 # All of the SDK's headers and libraries, not only what axpy needs.
 step_uses_sdk() {
-  configure "$here/uses_sdk" "$WORK/uses_sdk"
+  configure "$here/uses_sdk" "$WORK/uses_sdk" "$CXX_COMPILER" "$quick" -DPROJECT_SOURCES="$SOURCE_DIR"
   "$CMAKE" --build "$WORK/uses_sdk"
 }
 
