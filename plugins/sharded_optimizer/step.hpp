@@ -12,7 +12,7 @@ void Workload::enqueue_step(const AnyLaunch& launch) {
     switch (settings_.variant) {
       case Variant::baseline: return update_everything(launch);
       case Variant::broadcast: return update_and_broadcast(launch);
-      case Variant::zero1: return update_and_gather(launch);
+      case Variant::zero1: return matrix_shares_ ? update_matrices_and_broadcast(launch) : update_and_gather(launch);
     }
   });
 }
@@ -35,6 +35,12 @@ void Workload::update_and_broadcast(const AnyLaunch& launch) {
   update_everything(launch);
   const auto phase = launch.phase(parameter_wait_phase);
   assay::comm::Ticket last = 0;
+  if (matrix_shares_) {
+    for (std::size_t i = 0; i < buckets().size(); ++i)
+      for (const bool with_matrices : {false, true}) last = send_pieces(i, with_matrices, last);
+    communicator().wait(send_exact_weights(last));
+    return receive_exact_weights();
+  }
   for (std::int32_t owner = 0; owner < communicator().size(); ++owner) {
     const assay::train::ElementRange part = assay::parallel::shard_of(arena_, owner, communicator().size());
     communicator().wait(last = communicator().broadcast(sent(part), owner));
@@ -63,6 +69,35 @@ void Workload::update_and_gather(const AnyLaunch& launch) {
   }
   optimizer.end_step(backend, trainer_.scaler());
   const auto phase = launch.phase(parameter_wait_phase);
+  communicator().wait(send_exact_weights(last));  // and with it for those before
+  receive_exact_weights();
+}
+
+// Matrices are updated together, in batches of one shape, when all their gradients are here; what is none is updated
+// bucket by bucket, and on its way meanwhile.
+template <class AnyLaunch>
+void Workload::update_matrices_and_broadcast(const AnyLaunch& launch) {
+  const assay::train::Optimizer& optimizer = trainer_.optimizer();
+  assay::compute::Backend& backend = trainer_.backend();
+  const std::size_t count = buckets().size();
+  assay::comm::Ticket last = 0;
+  optimizer.begin_step(backend, trainer_.scaler());
+  for (std::size_t i = 0; i < count; ++i) {
+    {
+      const auto phase = launch.phase(gradient_wait_phase);
+      communicator().wait(reductions_[i]);
+    }
+    const auto phase = launch.phase(assay::train::optimizer_phase);
+    for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i))
+      if (piece.owner == communicator().rank()) optimizer.step_stretch(backend, trainer_.scaler(), piece.range);
+    last = send_pieces(i, false, last);
+  }
+  {
+    const auto phase = launch.phase(assay::train::optimizer_phase);
+    optimizer.end_step(backend, trainer_.scaler());
+  }
+  const auto phase = launch.phase(parameter_wait_phase);
+  for (std::size_t i = 0; i < count; ++i) last = send_pieces(i, true, last);
   communicator().wait(send_exact_weights(last));  // and with it for those before
   receive_exact_weights();
 }

@@ -33,6 +33,9 @@ struct NewtonSchulz {
   static constexpr float a = 3.4445F, b = -4.7750F, c = 2.0315F;
 };
 
+// Multiplications and additions of one such step over a matrix.
+double newton_schulz_operations(std::int64_t rows, std::int64_t columns);
+
 struct MuonConfig {  // torch.optim.Muon's numbers
   double lr = 1e-3;
   float weight_decay = 0.1F;
@@ -57,7 +60,7 @@ class Muon {
   // small share of all.
   static constexpr std::int64_t batch_elements = std::int64_t{96} << 20;
 
-  // Matrices that begin `step` elements after one another.
+  // Matrices that begin `step` elements after one another, and whose momentum is as evenly spaced.
   struct Run {
     std::int64_t begin = 0, step = 0, count = 0;
   };
