@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <assay/train/optimizer.hpp>
 #include <numeric>
+#include <set>
 
 namespace sharded_optimizer {
 
 using assay::train::ArenaMatrix;
 using assay::train::ElementRange;
+using assay::train::MatrixShape;
 using assay::train::Parameter;
 using assay::train::ParameterSet;
 
@@ -22,7 +24,8 @@ struct Unit {
   ElementRange range;
   double operations = 0;  // to make its matrices orthogonal
   std::int32_t owner = 0;
-  bool has_matrices() const { return operations > 0; }
+  std::vector<MatrixShape> shapes = {};
+  bool has_matrices() const { return !shapes.empty(); }
 };
 
 // Where a parameter may be parted, and what its matrices cost from there on.
@@ -34,6 +37,7 @@ void add_units(std::vector<Unit>& units, const Parameter& p, std::int64_t group_
   if (matrices.empty()) go_on_at(p.offset);
   for (const ArenaMatrix& m : matrices) {
     go_on_at(m.begin);
+    units.back().shapes.push_back(m.shape());
     units.back().operations += assay::train::newton_schulz_operations(m.rows, m.columns);
   }
 }
@@ -102,6 +106,9 @@ std::vector<Unit> give_rest(const std::vector<Unit>& units, std::int32_t ranks) 
 MatrixShares::MatrixShares(const ParameterSet& set, const std::vector<ElementRange>& buckets, std::int32_t ranks)
     : pieces_(buckets.size()) {
   std::vector<Unit> units = units_of(set);
+  std::set<MatrixShape> shapes;
+  for (const Unit& unit : units) shapes.insert(unit.shapes.begin(), unit.shapes.end());
+  shapes_.assign(shapes.begin(), shapes.end());
   operations_ = give_matrices(units, ranks);
   std::size_t bucket = 0;
   for (const Unit& unit : give_rest(units, ranks)) {
@@ -109,7 +116,10 @@ MatrixShares::MatrixShares(const ParameterSet& set, const std::vector<ElementRan
     std::vector<Piece>& pieces = pieces_[bucket];
     if (pieces.empty() || pieces.back().owner != unit.owner) pieces.push_back({{unit.range.begin, 0}, unit.owner});
     pieces.back().range.end = unit.range.end;
-    pieces.back().has_matrices = pieces.back().has_matrices || unit.has_matrices();
+    for (const MatrixShape& shape : unit.shapes) {
+      const auto place = std::lower_bound(shapes_.begin(), shapes_.end(), shape);
+      pieces.back().last_shape = std::max(pieces.back().last_shape, static_cast<std::int32_t>(place - shapes_.begin()));
+    }
   }
 }
 

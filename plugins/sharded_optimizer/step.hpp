@@ -37,7 +37,7 @@ void Workload::update_and_broadcast(const AnyLaunch& launch) {
   assay::comm::Ticket last = 0;
   if (matrix_shares_) {
     for (std::size_t i = 0; i < buckets().size(); ++i)
-      for (const bool with_matrices : {false, true}) last = send_pieces(i, with_matrices, last);
+      for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i)) last = send(piece);
     communicator().wait(send_exact_weights(last));
     return receive_exact_weights();
   }
@@ -73,31 +73,36 @@ void Workload::update_and_gather(const AnyLaunch& launch) {
   receive_exact_weights();
 }
 
-// Matrices are updated together, in batches of one shape, when all their gradients are here; what is none is updated
-// bucket by bucket, and on its way meanwhile.
+// What is no matrix is updated bucket by bucket; matrices shape by shape, in batches, when all their gradients are
+// here. While the next ones are updated, their weights are on their way. Every rank goes through all shapes, those of
+// others, too, so that all send in one order.
 template <class AnyLaunch>
 void Workload::update_matrices_and_broadcast(const AnyLaunch& launch) {
   const assay::train::Optimizer& optimizer = trainer_.optimizer();
   assay::compute::Backend& backend = trainer_.backend();
-  const std::size_t count = buckets().size();
   assay::comm::Ticket last = 0;
   optimizer.begin_step(backend, trainer_.scaler());
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < buckets().size(); ++i) {
     {
       const auto phase = launch.phase(gradient_wait_phase);
       communicator().wait(reductions_[i]);
     }
     const auto phase = launch.phase(assay::train::optimizer_phase);
-    for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i))
+    for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i)) {
       if (piece.owner == communicator().rank()) optimizer.step_stretch(backend, trainer_.scaler(), piece.range);
-    last = send_pieces(i, false, last);
+      if (!piece.has_matrices()) last = send(piece);
+    }
   }
   {
     const auto phase = launch.phase(assay::train::optimizer_phase);
-    optimizer.end_step(backend, trainer_.scaler());
+    const std::vector<assay::train::MatrixShape>& shapes = matrix_shares_->shapes();
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      optimizer.step_matrices(backend, trainer_.scaler(), shapes[i]);
+      last = send_matrices(static_cast<std::int32_t>(i), last);
+    }
+    optimizer.end_step_of_shapes(backend, trainer_.scaler());
   }
   const auto phase = launch.phase(parameter_wait_phase);
-  for (std::size_t i = 0; i < count; ++i) last = send_pieces(i, true, last);
   communicator().wait(send_exact_weights(last));  // and with it for those before
   receive_exact_weights();
 }

@@ -165,9 +165,15 @@ Tensor Workload::sent(const ElementRange& range) const {
   return copy ? copy.slice(0, range.begin, range.elements()) : trainer_.parameters().values(range);
 }
 
-Ticket Workload::send_pieces(std::size_t bucket, bool with_matrices, Ticket last) {
-  for (const MatrixShares::Piece& piece : matrix_shares_->pieces(bucket))
-    if (piece.has_matrices == with_matrices) last = communicator().broadcast(sent(piece.range), piece.owner);
+Ticket Workload::send(const MatrixShares::Piece& piece) {
+  return communicator().broadcast(sent(piece.range), piece.owner);
+}
+
+// Pieces of which some matrix has this shape, and the others' had their turn before.
+Ticket Workload::send_matrices(std::int32_t shape, Ticket last) {
+  for (std::size_t i = 0; i < buckets().size(); ++i)
+    for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i))
+      if (piece.last_shape == shape) last = send(piece);
   return last;
 }
 

@@ -82,8 +82,9 @@ class Workload {
   void update_matrices_and_broadcast(const AnyLaunch& launch);
   // What ranks send of these weights: as products read them, the copy where there is one.
   assay::compute::Tensor sent(const assay::train::ElementRange& range) const;
-  // A bucket's pieces that have matrices, or those that have none. Returns the last ticket; `last`: there is none.
-  assay::comm::Ticket send_pieces(std::size_t bucket, bool with_matrices, assay::comm::Ticket last);
+  // Each returns the ticket of what it has sent; `last`: there was nothing to send.
+  assay::comm::Ticket send(const MatrixShares::Piece& piece);
+  assay::comm::Ticket send_matrices(std::int32_t shape, assay::comm::Ticket last);
   // Behind the collective `last` of a step: the ticket to wait for, after which receive_exact_weights() is due.
   assay::comm::Ticket send_exact_weights(assay::comm::Ticket last);
   void receive_exact_weights();

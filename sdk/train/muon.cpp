@@ -129,8 +129,8 @@ std::vector<ArenaMatrix> matrices_of(const Parameter& p) {
 Muon::Muon(const MuonConfig& config, const ParameterSet& parameters, const std::vector<ElementRange>& ranges,
            std::int64_t most_of_batch)
     : config_(config), parameters_(&parameters) {
-  std::map<std::pair<std::int64_t, std::int64_t>, Begins> begins;  // by shape
-  std::int64_t packed = 0;                                         // elements of the ranges so far
+  std::map<MatrixShape, Begins> begins;
+  std::int64_t packed = 0;  // elements of the ranges so far
   for (const ElementRange& owned : ranges) {
     bool continues = false;  // the last of rest_
     for (const Parameter& p : parameters.all()) {
@@ -152,7 +152,7 @@ Muon::Muon(const MuonConfig& config, const ParameterSet& parameters, const std::
         if (whole.begin < owned.begin || whole.end > owned.end)
           throw Error(ASSAY_UNSUPPORTED, "optimizer = \"muon\" updates whole matrices, and this rank has a part of '" +
                                              p.name + "'; expected optimizer = \"adamw\" where parameters are cut");
-        begins[{m.rows, m.columns}][m.begin] = packed + m.begin - owned.begin;
+        begins[m.shape()][m.begin] = packed + m.begin - owned.begin;
       }
     }
     packed += owned.elements();
@@ -180,6 +180,12 @@ std::size_t Muon::scratch_bytes() const {
 
 void Muon::step(compute::Backend& backend, const LossScaler& scaler, const State& state) const {
   for (const Batch& batch : batches_) step(backend, scaler, state, batch);
+}
+
+void Muon::step(compute::Backend& backend, const LossScaler& scaler, const State& state,
+                const MatrixShape& shape) const {
+  for (const Batch& batch : batches_)
+    if (MatrixShape{batch.rows, batch.columns} == shape) step(backend, scaler, state, batch);
 }
 
 void Muon::step(compute::Backend& backend, const LossScaler& scaler, const State& state, const Batch& batch) const {

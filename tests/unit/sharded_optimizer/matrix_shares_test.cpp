@@ -106,6 +106,24 @@ TEST(MatrixShares, AreBalancedByTheOperationsOfMakingThemOrthogonal) {
   EXPECT_NEAR(SharedMatrices({16, 1, 128, 512, 1000}).shares().imbalance(), 9.0 * 16 / (3 * 9 + 4 * 3), 1e-12);
 }
 
+// A piece is sent when the last of its shapes has been updated, on every rank in one order.
+TEST(MatrixShares, PiecesKnowTheLastOfTheirShapes) {
+  const SharedMatrices shared({2, 2, 128, 512, 1000});
+  const MatrixShares shares = shared.shares();
+  ASSERT_EQ(shares.shapes().size(), 3u);  // 128 x 128, 128 x 512, 512 x 128
+  EXPECT_TRUE(std::is_sorted(shares.shapes().begin(), shares.shapes().end()));
+  for (std::size_t i = 0; i < shares.buckets(); ++i)
+    for (const MatrixShares::Piece& piece : shares.pieces(i)) {
+      Optimizer optimizer = shared.optimizer();
+      optimizer.restrict_to({piece.range});
+      const auto& batches = optimizer.muon()->batches();
+      ASSERT_EQ(piece.has_matrices(), !batches.empty());
+      if (batches.empty()) continue;
+      const assay::train::MatrixShape last{batches.back().rows, batches.back().columns};
+      EXPECT_EQ(shares.shapes()[static_cast<std::size_t>(piece.last_shape)], last);
+    }
+}
+
 // What is no matrix is shared in equal parts, and what is short goes with its neighbour.
 TEST(MatrixShares, OfTheRestAreEqualPartsOrGoWithTheirNeighbours) {
   const SharedMatrices shared({4, 2, 128, 512, 1000});
@@ -113,7 +131,7 @@ TEST(MatrixShares, OfTheRestAreEqualPartsOrGoWithTheirNeighbours) {
   std::vector<std::int64_t> without_matrices(4);
   for (std::size_t i = 0; i < shares.buckets(); ++i)
     for (const MatrixShares::Piece& piece : shares.pieces(i))
-      if (!piece.has_matrices) without_matrices[static_cast<std::size_t>(piece.owner)] += piece.range.elements();
+      if (!piece.has_matrices()) without_matrices[static_cast<std::size_t>(piece.owner)] += piece.range.elements();
   const auto [least, most] = std::minmax_element(without_matrices.begin(), without_matrices.end());
   EXPECT_LE(*most - *least, 128 + 2 * 64);  // the last norm, and a line of the embedding and one of the head
   EXPECT_GE(*least, 2 * 1000 * 128 / 4 - 2 * 64);

@@ -45,11 +45,17 @@ struct MuonConfig {  // torch.optim.Muon's numbers
   MuonAdjust adjust = MuonAdjust::original;
 };
 
+struct MatrixShape {
+  std::int64_t rows = 0, columns = 0;
+  auto operator<=>(const MatrixShape&) const = default;
+};
+
 // One matrix in the arena.
 struct ArenaMatrix {
   std::int64_t begin = 0, rows = 0, columns = 0;
   std::int64_t elements() const { return rows * columns; }
   ElementRange range() const { return {begin, begin + elements()}; }
+  MatrixShape shape() const { return {rows, columns}; }
 };
 // Of a parameter, in its order; none: it is no matrix.
 std::vector<ArenaMatrix> matrices_of(const Parameter& parameter);
@@ -88,8 +94,9 @@ class Muon {
   // Memory for the batches' products, which is of use to others between steps.
   std::size_t scratch_bytes() const;
   void bind(void* scratch) { scratch_ = scratch; }
-  // Enqueues the update of every matrix.
+  // Enqueues the update of every matrix, or of every one of a shape.
   void step(compute::Backend& backend, const LossScaler& scaler, const State& state) const;
+  void step(compute::Backend& backend, const LossScaler& scaler, const State& state, const MatrixShape& shape) const;
 
  private:
   void step(compute::Backend& backend, const LossScaler& scaler, const State& state, const Batch& batch) const;
