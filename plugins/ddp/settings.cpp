@@ -5,7 +5,7 @@
 namespace ddp {
 
 Settings::Settings(const assay::Case& c)
-    : trainer(assay::models::decoder_trainer_config(c, assay::train::Matrices::are_whole)),
+    : trainer(assay::models::decoder_trainer_config(c, assay::train::WholeMatrixOptimizers::served)),
       strategy(c.choice("strategy", assay::parallel::strategies)),
       graph(assay::workload::is_graph(c)),
       left_multiprocessors(c.get<std::int32_t>("leave_multiprocessors")),

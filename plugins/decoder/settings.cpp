@@ -5,7 +5,7 @@
 namespace decoder {
 
 Settings::Settings(const assay::Case& c)
-    : trainer(assay::models::decoder_trainer_config(c, assay::train::Matrices::are_whole)) {
+    : trainer(assay::models::decoder_trainer_config(c, assay::train::WholeMatrixOptimizers::served)) {
   pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
   assay::models::DecoderConfig& model = trainer.model;

@@ -56,7 +56,7 @@ Settings::Settings(const assay::Case& c) : collectives(c) {
   of_fused("keep_outputs", model.keep_outputs);
   of_fused("residual_add = \"product\"", model.residual_in_products);
   model.validate();
-  trainer.optimizer = assay::train::optimizer_config(c, assay::train::Matrices::are_whole);
+  trainer.optimizer = assay::train::optimizer_config(c, assay::train::WholeMatrixOptimizers::served);
   trainer.seed = c.seed();
   trainer.train_step = pass == Pass::train_step;
   left_multiprocessors = assay::models::read_update(c, trainer);

@@ -16,7 +16,10 @@ struct Settings {
 
   assay::models::DecoderTrainerConfig trainer;
   Variant variant;
+  bool shares_matrices = false;  // whole, among the ranks: matrix_shares.hpp
   bool graph = false;
+  // As BucketOptions has it. Buckets of whole matrices end where groups of parameters do.
+  std::int64_t bucket_multiple() const { return shares_matrices ? 0 : trainer.arena_multiple; }
   std::int32_t left_multiprocessors = 0;
   assay::parallel::WithGathers<assay::parallel::CommunicationSettings> communication;
 };

@@ -12,7 +12,7 @@ void Workload::enqueue_step(const AnyLaunch& launch) {
     switch (settings_.variant) {
       case Variant::baseline: return update_everything(launch);
       case Variant::broadcast: return update_and_broadcast(launch);
-      case Variant::zero1: return update_and_gather(launch);
+      case Variant::zero1: return matrix_shares_ ? update_matrices_and_broadcast(launch) : update_and_gather(launch);
     }
   });
 }
@@ -35,6 +35,12 @@ void Workload::update_and_broadcast(const AnyLaunch& launch) {
   update_everything(launch);
   const auto phase = launch.phase(parameter_wait_phase);
   assay::comm::Ticket last = 0;
+  if (matrix_shares_) {
+    for (std::size_t i = 0; i < buckets().size(); ++i)
+      for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i)) last = send(piece);
+    communicator().wait(send_exact_weights(last));
+    return receive_exact_weights();
+  }
   for (std::int32_t owner = 0; owner < communicator().size(); ++owner) {
     const assay::train::ElementRange part = assay::parallel::shard_of(arena_, owner, communicator().size());
     communicator().wait(last = communicator().broadcast(sent(part), owner));
@@ -62,6 +68,40 @@ void Workload::update_and_gather(const AnyLaunch& launch) {
     last = communicator().all_gather(sent(optimizer.ranges()[i]), sent(buckets()[i]));
   }
   optimizer.end_step(backend, trainer_.scaler());
+  const auto phase = launch.phase(parameter_wait_phase);
+  communicator().wait(send_exact_weights(last));  // and with it for those before
+  receive_exact_weights();
+}
+
+// What is no matrix is updated bucket by bucket; matrices shape by shape, in batches, when all their gradients are
+// here. While the next ones are updated, their weights are on their way. Every rank goes through all shapes, those of
+// others, too, so that all send in one order.
+template <class AnyLaunch>
+void Workload::update_matrices_and_broadcast(const AnyLaunch& launch) {
+  const assay::train::Optimizer& optimizer = trainer_.optimizer();
+  assay::compute::Backend& backend = trainer_.backend();
+  assay::comm::Ticket last = 0;
+  optimizer.begin_step(backend, trainer_.scaler());
+  for (std::size_t i = 0; i < buckets().size(); ++i) {
+    {
+      const auto phase = launch.phase(gradient_wait_phase);
+      communicator().wait(reductions_[i]);
+    }
+    const auto phase = launch.phase(assay::train::optimizer_phase);
+    for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i)) {
+      if (piece.owner == communicator().rank()) optimizer.step_stretch(backend, trainer_.scaler(), piece.range);
+      if (!piece.has_matrices()) last = send(piece);
+    }
+  }
+  {
+    const auto phase = launch.phase(assay::train::optimizer_phase);
+    const std::vector<assay::train::MatrixShape>& shapes = matrix_shares_->shapes();
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      optimizer.step_matrices(backend, trainer_.scaler(), shapes[i]);
+      last = send_matrices(static_cast<std::int32_t>(i), last);
+    }
+    optimizer.end_step_of_shapes(backend, trainer_.scaler());
+  }
   const auto phase = launch.phase(parameter_wait_phase);
   communicator().wait(send_exact_weights(last));  // and with it for those before
   receive_exact_weights();

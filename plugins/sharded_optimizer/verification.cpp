@@ -33,8 +33,7 @@ assay::Verified Workload::check_gradients(const Launch& launch) {
   const auto ranks = static_cast<std::int32_t>(settings_.trainer.data_ranks);
   std::vector<std::int64_t> cuts = assay::parallel::begins_of(buckets());
   for (std::int32_t rank = 0; rank < ranks; ++rank)
-    for (const ElementRange& owned : owned_ranges(settings_.variant, buckets(), arena_.end, rank, ranks))
-      cuts.push_back(owned.begin);
+    for (const ElementRange& owned : owned_by(rank)) cuts.push_back(owned.begin);
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const std::vector<ElementRange> pieces = assay::verification::average_pieces(parameters, std::move(cuts), ranks);
   assay::verification::RankGradients mine = assay::verification::gradients_of_rank(

@@ -29,13 +29,22 @@ Workload::Workload(const assay::Case& c)
                      assay::parallel::plan_buckets(trainer_.parameters(), assay::parallel::bucket_options(
                                                                               settings_.communication.bucket_bytes,
                                                                               settings_.communication.last_bucket_bytes,
-                                                                              settings_.trainer.arena_multiple)),
+                                                                              settings_.bucket_multiple())),
                      [this](std::size_t bucket) { start_reduction(bucket); }),
       arena_{0, trainer_.parameters().arena_elements()},
+      matrix_shares_(settings_.shares_matrices
+                         ? std::make_optional<MatrixShares>(trainer_.parameters(), buckets(), c.rank_count())
+                         : std::nullopt),
       exact_weights_(trainer_.parameters(), assay::models::decoder_blocks(trainer_.ids()).resident.parameters,
                      owned_by_rank()),
       reductions_(buckets().size()) {
-  trainer_.optimizer().restrict_to(owned_ranges(settings_.variant, buckets(), arena_.end, c.rank(), c.rank_count()));
+  trainer_.optimizer().restrict_to(owned_by(c.rank()));
+}
+
+std::vector<ElementRange> Workload::owned_by(std::int32_t rank) const {
+  if (matrix_shares_) return matrix_shares_->owned_by(rank);
+  return owned_ranges(settings_.variant, buckets(), arena_.end, rank,
+                      static_cast<std::int32_t>(settings_.trainer.data_ranks));
 }
 
 // Of the variants that share out: the baseline's ranks update everything, and send nothing.
@@ -43,8 +52,7 @@ std::vector<std::vector<ElementRange>> Workload::owned_by_rank() const {
   std::vector<std::vector<ElementRange>> owned;
   if (settings_.variant == Variant::baseline) return owned;
   const auto ranks = static_cast<std::int32_t>(settings_.trainer.data_ranks);
-  for (std::int32_t rank = 0; rank < ranks; ++rank)
-    owned.push_back(owned_ranges(settings_.variant, buckets(), arena_.end, rank, ranks));
+  for (std::int32_t rank = 0; rank < ranks; ++rank) owned.push_back(owned_by(rank));
   return owned;
 }
 
@@ -128,11 +136,15 @@ void Workload::silence(bool silent) {
   if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
-// In place: a bucket's averages, or the rank's part of them, take the place of its gradients.
+// In place: a bucket's averages, or the rank's part of them, take the place of its gradients. Whole matrices go to
+// their owners one by one.
 void Workload::start_reduction(std::size_t bucket) {
   const ParameterSet& parameters = trainer_.parameters();
   const Tensor gradients = parameters.gradients(buckets()[bucket]);
-  if (settings_.variant == Variant::zero1) {
+  if (settings_.variant == Variant::zero1 && matrix_shares_) {
+    for (const MatrixShares::Piece& piece : matrix_shares_->pieces(bucket))
+      reductions_[bucket] = communicator().reduce(parameters.gradients(piece.range), piece.owner, Reduction::average);
+  } else if (settings_.variant == Variant::zero1) {
     if (bucket + 1 == buckets().size()) clear_padding();
     reductions_[bucket] = communicator().reduce_scatter(
         gradients, parameters.gradients(trainer_.optimizer().ranges()[bucket]), Reduction::average);
@@ -153,6 +165,18 @@ Tensor Workload::sent(const ElementRange& range) const {
   return copy ? copy.slice(0, range.begin, range.elements()) : trainer_.parameters().values(range);
 }
 
+Ticket Workload::send(const MatrixShares::Piece& piece) {
+  return communicator().broadcast(sent(piece.range), piece.owner);
+}
+
+// Pieces of which some matrix has this shape, and the others' had their turn before.
+Ticket Workload::send_matrices(std::int32_t shape, Ticket last) {
+  for (std::size_t i = 0; i < buckets().size(); ++i)
+    for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i))
+      if (piece.last_shape == shape) last = send(piece);
+  return last;
+}
+
 Ticket Workload::send_exact_weights(Ticket last) {
   if (exact_weights_.message_bytes() == 0) return last;
   exact_weights_.pack(trainer_.backend(), communicator().rank());
@@ -168,6 +192,7 @@ void Workload::finish(const Launch& launch) {
   launch.report(optimizer_state_bytes_metric, trainer_.optimizer().moment_bytes());
   launch.report(shard_padding_bytes_metric, padding_bytes());
   launch.report(buckets_metric, buckets().size());
+  if (matrix_shares_) launch.report(matrix_imbalance_metric, matrix_shares_->imbalance());
   const auto step = steps_.take_measured();
   if (!step) return;
   launch.report(assay::parallel::communication_bytes_metric, step->bytes);
@@ -177,6 +202,7 @@ void Workload::finish(const Launch& launch) {
 // The state of an element is what the optimizer keeps for all of its own, divided by their number.
 std::int64_t Workload::padding_bytes() const {
   const ParameterSet& parameters = trainer_.parameters();
+  if (parameters.tail_elements() == 0) return 0;
   const auto state = static_cast<std::int64_t>(trainer_.optimizer().moment_bytes());
   std::int64_t owned = 0;
   for (const ElementRange& range : trainer_.optimizer().ranges()) owned += range.elements();

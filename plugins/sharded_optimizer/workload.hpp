@@ -7,8 +7,10 @@
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/verification/asked_decoder.hpp>
+#include <optional>
 
 #include "exact_weights.hpp"
+#include "matrix_shares.hpp"
 #include "settings.hpp"
 
 namespace sharded_optimizer {
@@ -38,9 +40,14 @@ class Workload {
           .lower_is_better()
           .help("state of elements that only make the parts equal, over all ranks");
   static constexpr auto buckets_metric = assay::Metric::per_case("buckets").help("number of buckets of gradients");
-  static constexpr auto metrics = assay::table(
-      assay::train::parameters_metric, loss_metric, optimizer_state_bytes_metric, shard_padding_bytes_metric,
-      assay::parallel::communication_bytes_metric, assay::parallel::communication_ms_metric, buckets_metric);
+  static constexpr auto matrix_imbalance_metric =
+      assay::Metric::per_case("matrix_imbalance")
+          .lower_is_better()
+          .help("of muon's matrices that are shared out: the most operations of a rank, over an equal share; 1: equal");
+  static constexpr auto metrics =
+      assay::table(assay::train::parameters_metric, loss_metric, optimizer_state_bytes_metric,
+                   shard_padding_bytes_metric, assay::parallel::communication_bytes_metric,
+                   assay::parallel::communication_ms_metric, buckets_metric, matrix_imbalance_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -71,11 +78,17 @@ class Workload {
   void update_and_broadcast(const AnyLaunch& launch);
   template <class AnyLaunch>
   void update_and_gather(const AnyLaunch& launch);
+  template <class AnyLaunch>
+  void update_matrices_and_broadcast(const AnyLaunch& launch);
   // What ranks send of these weights: as products read them, the copy where there is one.
   assay::compute::Tensor sent(const assay::train::ElementRange& range) const;
+  // Each returns the ticket of what it has sent; `last`: there was nothing to send.
+  assay::comm::Ticket send(const MatrixShares::Piece& piece);
+  assay::comm::Ticket send_matrices(std::int32_t shape, assay::comm::Ticket last);
   // Behind the collective `last` of a step: the ticket to wait for, after which receive_exact_weights() is due.
   assay::comm::Ticket send_exact_weights(assay::comm::Ticket last);
   void receive_exact_weights();
+  std::vector<assay::train::ElementRange> owned_by(std::int32_t rank) const;  // ascending
   std::vector<std::vector<assay::train::ElementRange>> owned_by_rank() const;
   void enqueue_without_communication();
   std::int64_t padding_bytes() const;
@@ -91,6 +104,7 @@ class Workload {
   assay::models::DecoderTrainer trainer_;
   assay::parallel::ReadyBuckets ready_buckets_;
   assay::train::ElementRange arena_;
+  std::optional<MatrixShares> matrix_shares_;  // where the optimizer updates whole matrices, and ranks share them
   ExactWeights exact_weights_;
   assay::DeviceMemory exact_message_;
   assay::parallel::RankSteps steps_;

@@ -81,11 +81,11 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   return model;
 }
 
-DecoderTrainerConfig decoder_trainer_config(const Case& c, train::Matrices matrices) {
+DecoderTrainerConfig decoder_trainer_config(const Case& c, train::WholeMatrixOptimizers of_matrices) {
   DecoderTrainerConfig config;
   config.model = decoder_config(c);
   config.model.validate();
-  config.optimizer = train::optimizer_config(c, matrices);
+  config.optimizer = train::optimizer_config(c, of_matrices);
   config.seed = c.seed();
   config.data_rank = c.rank();
   config.data_ranks = c.rank_count();

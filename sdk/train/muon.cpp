@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -19,19 +18,24 @@ namespace {
 constexpr std::size_t alignment = 256;
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-// Numbers that rise, as few runs of one step each: the longest one that begins with the first number comes first.
-std::vector<Muon::Run> runs_of(const std::vector<std::int64_t>& begins) {
+// Where a matrix begins in the arena, and where its momentum does.
+using Begins = std::map<std::int64_t, std::int64_t>;
+
+// As few runs of one step each, in the arena and in the momentum: the longest one that begins with the first matrix
+// comes first.
+std::vector<Muon::Run> runs_of(Begins left) {
   constexpr std::size_t steps_tried = 64;
-  std::set<std::int64_t> left(begins.begin(), begins.end());
   std::vector<Muon::Run> runs;
   while (!left.empty()) {
-    const std::int64_t first = *left.begin();
+    const auto [first, momentum] = *left.begin();
     Muon::Run longest{first, 0, 1};
     std::size_t tried = 0;
     for (auto second = std::next(left.begin()); second != left.end() && tried < steps_tried; ++second, ++tried) {
-      const std::int64_t step = *second - first;
+      const std::int64_t step = second->first - first, momentum_step = second->second - momentum;
       std::int64_t count = 2;
-      while (left.contains(first + count * step)) ++count;
+      for (auto next = left.find(first + count * step);
+           next != left.end() && next->second == momentum + count * momentum_step;)
+        next = left.find(first + ++count * step);
       if (count > longest.count) longest = {first, step, count};
     }
     for (std::int64_t i = 0; i < longest.count; ++i) left.erase(first + i * longest.step);
@@ -62,12 +66,19 @@ std::vector<Muon::Batch> batches_of(std::int64_t rows, std::int64_t columns, con
   return batches;
 }
 
-// A run's matrices in an arena that begins `shift` elements before the parameters' own: [count, elements].
-Tensor rows_of(const Tensor& arena, const Muon::Run& run, std::int64_t elements, std::int64_t shift = 0) {
+// A run's matrices where they lie: [count, elements].
+Tensor rows_of(const Tensor& arena, const Muon::Run& run, std::int64_t elements) {
   if (!arena) return {};
-  Tensor t(arena.slice(0, run.begin + shift, elements).data, arena.dtype, {run.count, elements});
+  Tensor t(arena.slice(0, run.begin, elements).data, arena.dtype, {run.count, elements});
   if (run.count > 1) t.stride[0] = run.step;
   return t;
+}
+
+// The same run in the momentum, whose ranges are packed.
+Muon::Run momentum_of(const Muon::Run& run, std::int64_t elements, const Muon::State& state) {
+  const auto place = [&](std::int64_t begin) { return state.packed({begin, begin + elements}); };
+  const std::int64_t begin = place(run.begin);
+  return {begin, run.count > 1 ? place(run.begin + run.step) - begin : 0, run.count};
 }
 
 std::int64_t small_side(const Muon::Batch& batch) { return std::min(batch.rows, batch.columns); }
@@ -99,6 +110,12 @@ double muon_factor(MuonAdjust adjust, std::int64_t rows, std::int64_t columns) {
   return adjust == MuonAdjust::original ? std::sqrt(std::max(1.0, m / n)) : 0.2 * std::sqrt(std::max(m, n));
 }
 
+// Its products: of X with itself, of the Gram matrix with itself, and of the two sums with X.
+double newton_schulz_operations(std::int64_t rows, std::int64_t columns) {
+  const auto small = static_cast<double>(std::min(rows, columns)), large = static_cast<double>(std::max(rows, columns));
+  return 2 * small * small * (2 * large + small);
+}
+
 std::vector<ArenaMatrix> matrices_of(const Parameter& p) {
   if (p.dims.size() < 2 || p.row_parts == 0) return {};
   const std::int64_t stacked = p.dims.size() == 3 ? p.dims[0] : 1;
@@ -112,7 +129,8 @@ std::vector<ArenaMatrix> matrices_of(const Parameter& p) {
 Muon::Muon(const MuonConfig& config, const ParameterSet& parameters, const std::vector<ElementRange>& ranges,
            std::int64_t most_of_batch)
     : config_(config), parameters_(&parameters) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> begins;  // by shape
+  std::map<MatrixShape, Begins> begins;
+  std::int64_t packed = 0;  // elements of the ranges so far
   for (const ElementRange& owned : ranges) {
     bool continues = false;  // the last of rest_
     for (const Parameter& p : parameters.all()) {
@@ -134,9 +152,10 @@ Muon::Muon(const MuonConfig& config, const ParameterSet& parameters, const std::
         if (whole.begin < owned.begin || whole.end > owned.end)
           throw Error(ASSAY_UNSUPPORTED, "optimizer = \"muon\" updates whole matrices, and this rank has a part of '" +
                                              p.name + "'; expected optimizer = \"adamw\" where parameters are cut");
-        begins[{m.rows, m.columns}].push_back(m.begin);
+        begins[m.shape()][m.begin] = packed + m.begin - owned.begin;
       }
     }
+    packed += owned.elements();
   }
   for (const auto& [shape, of_shape] : begins) {
     const auto [rows, columns] = shape;
@@ -163,6 +182,12 @@ void Muon::step(compute::Backend& backend, const LossScaler& scaler, const State
   for (const Batch& batch : batches_) step(backend, scaler, state, batch);
 }
 
+void Muon::step(compute::Backend& backend, const LossScaler& scaler, const State& state,
+                const MatrixShape& shape) const {
+  for (const Batch& batch : batches_)
+    if (MatrixShape{batch.rows, batch.columns} == shape) step(backend, scaler, state, batch);
+}
+
 void Muon::step(compute::Backend& backend, const LossScaler& scaler, const State& state, const Batch& batch) const {
   const Places at(batch, dtype(), scratch_);
   const std::int64_t elements = batch.rows * batch.columns;
@@ -174,9 +199,8 @@ void Muon::step(compute::Backend& backend, const LossScaler& scaler, const State
     }
   };
   each_run(at.x, [&](const Run& run, const Tensor& x) {
-    const std::int64_t shift = state.packed({run.begin, run.begin + elements}) - run.begin;
     backend.run(op::MuonMomentum{.gradient = rows_of(parameters_->all_gradients(), run, elements),
-                                 .momentum = rows_of(state.momentum, run, elements, shift),
+                                 .momentum = rows_of(state.momentum, momentum_of(run, elements, state), elements),
                                  .update = x,
                                  .options = {config_.momentum, config_.nesterov},
                                  .loss_scale = scaler.tensors()});

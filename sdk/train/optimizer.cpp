@@ -144,12 +144,18 @@ void Optimizer::step_stretch(compute::Backend& backend, const LossScaler& scaler
 }
 
 void Optimizer::end_step(compute::Backend& backend, const LossScaler& scaler) const {
-  if (muon_.has_value())
-    muon_->step(backend, scaler,
-                {.momentum = moment(0),
-                 .packed = [this](const ElementRange& piece) { return packed(piece).begin; },
-                 .learning_rate = matrix_learning_rate()});
+  if (muon_.has_value()) muon_->step(backend, scaler, muon_state());
   scaler.update(backend);
+}
+
+void Optimizer::step_matrices(compute::Backend& backend, const LossScaler& scaler, const MatrixShape& shape) const {
+  muon_->step(backend, scaler, muon_state(), shape);
+}
+
+Muon::State Optimizer::muon_state() const {
+  return {.momentum = moment(0),
+          .packed = [this](const ElementRange& piece) { return packed(piece).begin; },
+          .learning_rate = matrix_learning_rate()};
 }
 
 void Optimizer::adamw(compute::Backend& backend, const LossScaler& scaler, const ElementRange& range) const {

@@ -2,16 +2,15 @@
 
 namespace assay::train {
 
-OptimizerConfig optimizer_config(const Case& c, Matrices matrices) {
+OptimizerConfig optimizer_config(const Case& c, WholeMatrixOptimizers of_matrices) {
   OptimizerConfig optimizer;
   optimizer.name = c.choice("optimizer", optimizer_names);  // the config keeps a view
   optimizer.lr = c.get<double>("lr");
   optimizer.weight_decay = c.get<float>("weight_decay");
-  if (optimizer.name == "muon" && matrices == Matrices::are_cut)
-    throw Error(
-        ASSAY_UNSUPPORTED,
-        "this workload does not serve optimizer = \"muon\"; expected optimizer = \"adamw\", or one of the workloads "
-        "decoder, moe and ddp, which do");
+  if (optimizer.name == "muon" && of_matrices == WholeMatrixOptimizers::refused)
+    throw Error(ASSAY_UNSUPPORTED,
+                "this workload does not serve optimizer = \"muon\", which updates whole matrices; expected optimizer = "
+                "\"adamw\", or one of the workloads decoder, moe, ddp and sharded_optimizer, which do");
   optimizer.muon = {.lr = c.get<double>("muon_lr"),
                     .weight_decay = c.get<float>("muon_weight_decay"),
                     .momentum = c.get<float>("muon_momentum"),

@@ -127,9 +127,9 @@ void MuonCheck::keep() {
     next_batch_ = (first + i) % batches.size();
     const Muon::Batch& batch = batches[next_batch_];
     const std::int64_t near = next_matrix_ % batch.count, far = batch.count - 1 - near;
-    for (const std::int64_t index : {near, far}) {
-      const double cost = operations_of(batch, optimizer_.config().muon.steps);
-      if (!chosen_.empty() && (cost > left || (index == far && far == near))) continue;
+    const double cost = operations_of(batch, optimizer_.config().muon.steps);
+    for (const std::int64_t index : near == far ? std::vector{near} : std::vector{near, far}) {
+      if (!chosen_.empty() && cost > left) continue;
       left -= cost;
       const ElementRange range = matrix_at(batch, index);
       chosen_.push_back({&batch, range, read(set_.all_values(), range, batch),

@@ -112,6 +112,9 @@ class MutantCommunicator final : public Communicator {
   Ticket all_gather(const Tensor& send, const Tensor& receive) override {
     return start([=, this] { run_all_gather(send, receive); });
   }
+  Ticket reduce(const Tensor& x, std::int32_t root, Reduction reduction) override {
+    return start([=, this] { run_reduce(x, root, reduction); });
+  }
   Ticket broadcast(const Tensor& x, std::int32_t root) override {
     return start([=, this] { run_broadcast(x, root); });
   }
@@ -137,6 +140,7 @@ class MutantCommunicator final : public Communicator {
   void run_all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction);
   void run_reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction);
   void run_all_gather(const Tensor& send, const Tensor& receive);
+  void run_reduce(const Tensor& x, std::int32_t root, Reduction reduction);
   void run_broadcast(const Tensor& x, std::int32_t root);
   void run_all_to_all(const Tensor& send, const Tensor& receive);
   void run_all_to_all_v(const Tensor& send, const Counts& sent, const Tensor& receive, const Counts& received);
@@ -369,6 +373,21 @@ void MutantCommunicator::run_broadcast(const Tensor& x, std::int32_t root) {
   Tensor before = x;
   before.data = const_cast<unsigned char*>(own.data());
   if (x.elements() >= 4 && breaks("broadcast.range_left_out")) put(bytes_of(last_quarter(before)), last_quarter(x));
+}
+
+// ---- reduce --------------------------------------------------------------------------------------------------------
+
+void MutantCommunicator::run_reduce(const Tensor& x, std::int32_t root, Reduction reduction) {
+  if (x.elements() == 0 || size() == 1) return done(real_->reduce(x, root, reduction));
+  const Bytes own = bytes_of(x);
+  Reduction used = reduction;
+  if (reduction == Reduction::average && breaks("reduce.sum_for_average")) used = Reduction::sum;
+  if (breaks("reduce.last_rank_missing") && is_last()) std::memset(x.data, 0, x.bytes());
+  done(real_->reduce(x, breaks("reduce.wrong_root") ? (root + 1) % size() : root, used));
+  if (breaks("reduce.does_nothing")) put(own, x);
+  Tensor before = x;
+  before.data = const_cast<unsigned char*>(own.data());
+  if (x.elements() >= 4 && breaks("reduce.range_left_out")) put(bytes_of(last_quarter(before)), last_quarter(x));
 }
 
 // ---- all_to_all, send_receive --------------------------------------------------------------------------------------

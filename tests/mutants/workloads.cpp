@@ -186,6 +186,9 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"all_reduce", "broadcast", "random_integers", "adamw", "advance"};
   add("sharded_optimizer", "bf16", decoder_model + several_buckets + left + "precision = \"bf16\"\n", 2);
 
+  add("sharded_optimizer", "muon", decoder_model + several_buckets + "optimizer = \"muon\"\n", 2);
+  cases.back().only = {"reduce", "muon_momentum", "muon_update"};
+
   add("fsdp", "zero3", decoder_model, 2);
   add("fsdp", "zero2", decoder_model + "reshard = false\noptimizer = \"sgd\"\n", 2);
   cases.back().only = {"all_gather", "sgd"};

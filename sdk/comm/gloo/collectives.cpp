@@ -135,6 +135,9 @@ void Collectives::reduce_scatter(const void* send, void* receive, std::size_t n,
   closing_on_error(
       [&] { scatter_reduced(static_cast<const char*>(send), static_cast<char*>(receive), n, dtype, reduction); });
 }
+void Collectives::reduce_to(void* x, std::size_t n, compute::DType dtype, Reduction reduction, std::int32_t root) {
+  closing_on_error([&] { gather_reduced(static_cast<char*>(x), n, dtype, reduction, root); });
+}
 void Collectives::all_gather(const void* send, void* receive, std::size_t bytes) {
   closing_on_error([&] {
     char* const own = static_cast<char*>(receive) + rank() * bytes;
@@ -295,6 +298,30 @@ void Collectives::scatter_reduced(const char* send, char* receive, std::size_t n
       peer->consumed.wait();
       send_share(*peer, s + window);
     }
+  }
+}
+
+// The others send all they have to the root, as scatter_reduced() does with its parts.
+void Collectives::gather_reduced(char* x, std::size_t n, compute::DType dtype, Reduction reduction, std::int32_t root) {
+  const std::size_t bytes = n * size_of(dtype);
+  const std::size_t segments = count_of(bytes, segment_bytes);
+  const auto length = [&](std::size_t s) { return std::min(segment_bytes, bytes - s * segment_bytes); };
+  if (Peer* const target = peer_of(root)) {
+    const auto send_share = [&](std::size_t s) {
+      if (s < segments) target->share->send(s * segment_bytes, length(s), s % window * segment_bytes);
+    };
+    target->share.emplace(target->sending(stage_slot, x, bytes));
+    for (std::size_t s = 0; s < window; ++s) send_share(s);
+    for (std::size_t s = 0; s < segments; ++s) {
+      target->consumed.wait();
+      send_share(s + window);
+    }
+    return;
+  }
+  for (std::size_t s = 0; s < segments; ++s) {
+    char* const at = x + s * segment_bytes;
+    combine(at, at, s, length(s), dtype, reduction);
+    for (const auto& peer : peers_) peer->say_consumed.send(0, 0, 0);
   }
 }
 

@@ -46,6 +46,8 @@ class Collectives {
   // the mesh is closed then, and no further call is allowed.
   void all_reduce(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
   void reduce_scatter(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
+  // Of `x` on the root; the others' stays as it is.
+  void reduce_to(void* x, std::size_t n, compute::DType, Reduction, std::int32_t root);
   void all_gather(const void* send, void* receive, std::size_t bytes);
   void broadcast(void* x, std::size_t bytes, std::int32_t root);
   void all_to_all(const void* send, void* receive, std::size_t bytes);  // of each rank's part
@@ -76,6 +78,7 @@ class Collectives {
   void reduce_small(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
   void reduce_large(const char* send, char* receive, std::size_t n, compute::DType, Reduction);
   void scatter_reduced(const char* send, char* receive, std::size_t n, compute::DType, Reduction);
+  void gather_reduced(char* x, std::size_t n, compute::DType, Reduction, std::int32_t root);
   // Every rank has a part for each other one, and gets one of each into its place in `receive`; a part in `receive` is
   // {begin, bytes}. `agreed`, of each peer, returns when what this rank sends to it is what it expects.
   template <class SentTo, class ReceivedFrom, class Agreed>

@@ -100,7 +100,7 @@ Ticket GlooCommunicator::all_reduce(const compute::Tensor& send, const compute::
                     if (collectives_)
                       collectives_->all_reduce(send.data, receive.data, n, send.dtype, reduction);
                     else
-                      reduce(receive.data, &send.data, 1, n, send.dtype, reduction);
+                      gloo_backend::reduce(receive.data, &send.data, 1, n, send.dtype, reduction);
                   },
                   send.bytes()});
 }
@@ -116,9 +116,25 @@ Ticket GlooCommunicator::reduce_scatter(const compute::Tensor& send, const compu
                     if (collectives_)
                       collectives_->reduce_scatter(send.data, receive.data, n, send.dtype, reduction);
                     else
-                      reduce(receive.data, &send.data, 1, n, send.dtype, reduction);
+                      gloo_backend::reduce(receive.data, &send.data, 1, n, send.dtype, reduction);
                   },
                   send.bytes()});
+}
+
+Ticket GlooCommunicator::reduce(const compute::Tensor& x, std::int32_t root, Reduction reduction) {
+  const std::string name = text_of("reduce", x);
+  check(name, x, x, 1);
+  require(root >= 0 && root < size(), name, "there is no such root");
+  require_reducible(x.dtype, reduction);
+  return enqueue({name,
+                  [=, this] {
+                    const auto n = static_cast<std::size_t>(x.elements());
+                    if (collectives_)
+                      collectives_->reduce_to(x.data, n, x.dtype, reduction, root);
+                    else
+                      gloo_backend::reduce(x.data, &x.data, 1, n, x.dtype, reduction);
+                  },
+                  x.bytes()});
 }
 
 Ticket GlooCommunicator::all_gather(const compute::Tensor& send, const compute::Tensor& receive) {

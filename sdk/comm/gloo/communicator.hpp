@@ -32,6 +32,7 @@ class GlooCommunicator final : public Communicator {
 
   Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction) override;
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction) override;
+  Ticket reduce(const compute::Tensor& x, std::int32_t root, Reduction) override;
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) override;
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override;
   Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) override;

@@ -200,6 +200,8 @@ class CudaLibrary final : public Library {
         return answer_of(ncclAllReduce(c.send, c.receive, c.count, type, reduction_of(c.reduction), n, s));
       case Operation::reduce_scatter:
         return answer_of(ncclReduceScatter(c.send, c.receive, c.count, type, reduction_of(c.reduction), n, s));
+      case Operation::reduce:
+        return answer_of(ncclReduce(c.send, c.receive, c.count, type, reduction_of(c.reduction), c.root, n, s));
       case Operation::all_gather: return answer_of(ncclAllGather(c.send, c.receive, c.count, type, n, s));
       case Operation::broadcast: return answer_of(ncclBroadcast(c.send, c.receive, c.count, type, c.root, n, s));
       case Operation::all_to_all:

@@ -6,6 +6,7 @@ const char* name_of(Operation operation) {
   switch (operation) {
     case Operation::all_reduce: return "all_reduce";
     case Operation::reduce_scatter: return "reduce_scatter";
+    case Operation::reduce: return "reduce";
     case Operation::all_gather: return "all_gather";
     case Operation::broadcast: return "broadcast";
     case Operation::all_to_all: return "all_to_all";

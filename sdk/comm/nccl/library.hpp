@@ -37,11 +37,20 @@ struct Answer {
   std::string text;  // NCCL's words when it failed
 };
 
-enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, all_to_all_v, send_receive };
+enum class Operation {
+  all_reduce,
+  reduce_scatter,
+  reduce,
+  all_gather,
+  broadcast,
+  all_to_all,
+  all_to_all_v,
+  send_receive
+};
 
 // `count` as NCCL counts: elements of send for all_reduce and all_gather, of receive for reduce_scatter, of both for
-// broadcast, of one rank's part for all_to_all, of send for send_receive; all_to_all_v has counts of its own. What only
-// moves data is counted in bytes, as u8.
+// reduce and broadcast, of one rank's part for all_to_all, of send for send_receive; all_to_all_v has counts of its
+// own. What only moves data is counted in bytes, as u8.
 struct Collective {
   Operation operation = Operation::all_reduce;
   const void* send = nullptr;

@@ -40,6 +40,12 @@ void require_apart(Operation operation, const Tensor& send, const Tensor& receiv
                 fmt::format("nccl: {}: send and receive share memory; expected two buffers", name_of(operation)));
 }
 
+void require_root(Operation operation, std::int32_t root, std::int32_t size) {
+  if (root < 0 || root >= size)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("nccl: {} with rank {} as its root; expected 0 to {}", name_of(operation), root, size - 1));
+}
+
 void require_reducible(Operation operation, DType dtype) {
   if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16)
     throw Error(ASSAY_UNSUPPORTED, fmt::format("nccl: {} of {}; expected fp32, bf16 or fp16", name_of(operation),
@@ -151,6 +157,20 @@ Ticket NcclCommunicator::reduce_scatter(const Tensor& send, const Tensor& receiv
                           send.bytes());
 }
 
+Ticket NcclCommunicator::reduce(const Tensor& x, std::int32_t root, Reduction reduction) {
+  require_reducible(Operation::reduce, x.dtype);
+  require_contiguous(Operation::reduce, x);
+  require_root(Operation::reduce, root, size_);
+  return session_->launch({.operation = Operation::reduce,
+                           .send = x.data,
+                           .receive = x.data,
+                           .count = static_cast<std::size_t>(x.elements()),
+                           .dtype = x.dtype,
+                           .reduction = reduction_over(size_, reduction),
+                           .root = root},
+                          x.bytes());
+}
+
 Ticket NcclCommunicator::all_gather(const Tensor& send, const Tensor& receive) {
   require_matching(Operation::all_gather, send, 1, receive, size_);
   return session_->launch({.operation = Operation::all_gather,
@@ -163,8 +183,7 @@ Ticket NcclCommunicator::all_gather(const Tensor& send, const Tensor& receive) {
 
 Ticket NcclCommunicator::broadcast(const Tensor& x, std::int32_t root) {
   require_contiguous(Operation::broadcast, x);
-  if (root < 0 || root >= size_)
-    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("nccl: broadcast from rank {}; expected 0 to {}", root, size_ - 1));
+  require_root(Operation::broadcast, root, size_);
   return session_->launch({.operation = Operation::broadcast,
                            .send = x.data,
                            .receive = x.data,

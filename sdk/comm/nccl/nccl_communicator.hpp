@@ -23,6 +23,7 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes, Registration best) override;
   Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) override;
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) override;
+  Ticket reduce(const compute::Tensor& x, std::int32_t root, Reduction reduction) override;
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) override;
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override;
   Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) override;

@@ -49,6 +49,9 @@ class PlannedCommunicator final : public Communicator {
     const auto ranks = static_cast<std::uint64_t>(size_);
     return told("reduce_scatter", send.bytes() / ranks * (ranks - 1));
   }
+  Ticket reduce(const compute::Tensor& x, std::int32_t root, Reduction) override {
+    return told("reduce", root == rank_ ? 0 : x.bytes());
+  }
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor&) override {
     return told("all_gather", size_ > 1 ? send.bytes() : 0);
   }

@@ -44,13 +44,14 @@ std::size_t CommunicatorSuite::bytes_needed(std::int32_t ranks, std::size_t larg
 }
 
 std::string CommunicatorSuite::name_of(const Check& c) {
-  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "all_gather",  "broadcast",
-                                               "all_to_all", "all_to_all_v",   "send_receive"};
+  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "reduce",       "all_gather",
+                                               "broadcast",  "all_to_all",     "all_to_all_v", "send_receive"};
   std::string name = std::string(operations[static_cast<int>(c.operation)]) + " of " + std::to_string(c.n) + " " +
                      compute::name_of(c.dtype);
-  if (c.operation == Operation::all_reduce || c.operation == Operation::reduce_scatter)
+  if (c.operation == Operation::all_reduce || c.operation == Operation::reduce_scatter ||
+      c.operation == Operation::reduce)
     name += std::string(", ") + name_of_reduction(c.reduction);
-  if (c.operation == Operation::broadcast) name += ", root " + std::to_string(c.root);
+  if (has_one_tensor(c.operation)) name += ", root " + std::to_string(c.root);
   if (c.operation == Operation::all_to_all_v) name += ", counts " + std::to_string(c.turn);
   if (c.operation == Operation::send_receive) name += ", to rank + " + std::to_string(c.distance);
   return name + (c.in_place ? ", in place" : "");
@@ -76,6 +77,7 @@ std::vector<char> CommunicatorSuite::input(const Check& c, std::int32_t rank) co
 }
 
 std::vector<char> CommunicatorSuite::expected(const Check& c) const {
+  if (c.operation == Operation::reduce && comm_.rank() != c.root) return {};  // undefined
   if (c.operation == Operation::broadcast) return input(c, c.root);
   if (c.operation == Operation::send_receive) return input(c, source_of(c));
   std::vector<char> bytes;
@@ -159,6 +161,7 @@ comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive)
     case Operation::send_receive:
       return comm_.send_receive(vector_at(send, c.dtype, c.n), (comm_.rank() + c.distance) % comm_.size(),
                                 vector_at(receive, c.dtype, c.n), source_of(c));
+    case Operation::reduce: return comm_.reduce(vector_at(receive, c.dtype, c.n), c.root, c.reduction);
     case Operation::broadcast: break;
   }
   return comm_.broadcast(vector_at(receive, c.dtype, c.n), c.root);
@@ -171,7 +174,7 @@ void CommunicatorSuite::check(const Check& c) {
   // Where the two tensors lie.
   char* send = memory_.send;
   char* receive = memory_.receive;
-  if (c.operation == Operation::broadcast) send = receive;
+  if (has_one_tensor(c.operation)) send = receive;
   if (c.in_place && c.operation == Operation::all_reduce) receive = send;
   if (c.in_place && c.operation == Operation::reduce_scatter) receive = send + part;
   if (c.in_place && c.operation == Operation::all_gather) send = receive + part;
@@ -181,6 +184,7 @@ void CommunicatorSuite::check(const Check& c) {
   if (!c.in_place) memory_.upload(send + sent.size(), after.data(), guard_bytes);
   memory_.upload(send, sent.data(), sent.size());
   comm_.wait(start(c, send, receive));
+  if (c.operation == Operation::reduce && comm_.rank() != c.root) return;  // whose data are undefined
   memory_.download(after.data(), receive, wanted.size() + (c.in_place ? 0 : guard_bytes));
 
   const auto wrong = std::mismatch(wanted.begin(), wanted.end(), after.begin());
@@ -191,7 +195,7 @@ void CommunicatorSuite::check(const Check& c) {
                      after.begin() + static_cast<std::ptrdiff_t>(wanted.size() + guard_bytes),
                      [](char x) { return x == guard_value; }),
          name_of(c) + ": wrote behind its result");
-  if (!c.in_place && c.operation != Operation::broadcast) {
+  if (!c.in_place && !has_one_tensor(c.operation)) {
     memory_.download(after.data(), send, sent.size());
     note(std::equal(sent.begin(), sent.end(), after.begin()), name_of(c) + ": changed what it was to send");
   }
@@ -290,22 +294,23 @@ void CommunicatorSuite::check_many_in_flight() {
 void CommunicatorSuite::check_captured() {
   const std::size_t n = 5003, bytes = n * sizeof(float), room = bytes * static_cast<std::size_t>(comm_.size());
   const auto sum = Reduction::sum;
-  const std::array<Check, 7> checks{{{Operation::all_reduce, DType::f32, sum, n, false},
+  const std::array<Check, 8> checks{{{Operation::all_reduce, DType::f32, sum, n, false},
                                      {Operation::reduce_scatter, DType::f32, Reduction::max, n, false},
                                      {Operation::all_gather, DType::f32, sum, n, false},
                                      {Operation::all_to_all, DType::f32, sum, n, false},
                                      {Operation::all_to_all_v, DType::f32, sum, n, false, 0, 1, 2},
                                      {Operation::send_receive, DType::f32, sum, n, false, 0, 1},
+                                     {Operation::reduce, DType::f32, sum, n, false, comm_.size() - 1},
                                      {Operation::broadcast, DType::f32, sum, n, false, comm_.size() - 1}}};
   const auto enqueue = [&] {
-    std::array<comm::Ticket, 7> tickets{};
+    std::array<comm::Ticket, 8> tickets{};
     for (std::size_t k = 0; k < checks.size(); ++k) {
       tickets[k] = start(checks[k], memory_.send + k * room, memory_.receive + k * room);
       memory_.compute();
     }
     comm_.wait(tickets[2]);
     memory_.compute();
-    comm_.wait(tickets[6]);
+    comm_.wait(tickets[7]);
   };
   comm_.wait(start(checks[0], memory_.send, memory_.receive));
   const std::unique_ptr<compute::Graph> graph = memory_.capture(enqueue);
@@ -315,7 +320,7 @@ void CommunicatorSuite::check_captured() {
     ++salt_;
     for (std::size_t k = 0; k < checks.size(); ++k) {
       const std::vector<char> sent = input(checks[k], comm_.rank());
-      char* const to = checks[k].operation == Operation::broadcast ? memory_.receive : memory_.send;
+      char* const to = has_one_tensor(checks[k].operation) ? memory_.receive : memory_.send;
       memory_.upload(to + k * room, sent.data(), sent.size());
     }
     graph->launch();
@@ -377,6 +382,12 @@ void CommunicatorSuite::run() {
           for (const bool in_place : {false, true}) check({operation, dtype, reduction, n, in_place});
         }
       }
+    for (const Reduction reduction : {Reduction::sum, Reduction::average}) {
+      if (reduction == Reduction::average && !averages_exactly) continue;
+      for (const std::size_t n : sizes)
+        for (std::int32_t root = 0; root < comm_.size() && n * sizeof(float) <= largest_bytes_; ++root)
+          check({Operation::reduce, dtype, reduction, n, false, root});
+    }
   }
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
     for (const std::size_t n : sizes) {

@@ -39,17 +39,29 @@ class CommunicatorSuite {
   std::string text() const;
 
  private:
-  enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, all_to_all_v, send_receive };
+  enum class Operation {
+    all_reduce,
+    reduce_scatter,
+    reduce,
+    all_gather,
+    broadcast,
+    all_to_all,
+    all_to_all_v,
+    send_receive
+  };
   struct Check {
     Operation operation;
     compute::DType dtype;
     comm::Reduction reduction;
     std::size_t n;
     bool in_place;
-    std::int32_t root = 0;      // of broadcast
+    std::int32_t root = 0;      // of reduce and broadcast
     std::int32_t distance = 1;  // of send_receive: to the rank that is so many further on
     std::int32_t turn = 2;      // of all_to_all_v: which counts
   };
+  static bool has_one_tensor(Operation operation) {
+    return operation == Operation::reduce || operation == Operation::broadcast;
+  }
   static std::string name_of(const Check&);
 
   void check(const Check&);

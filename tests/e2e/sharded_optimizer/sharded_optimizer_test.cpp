@@ -111,6 +111,71 @@ TEST_F(ShardedOptimizer, MicroBatchesTiedEmbeddingsAndChunksOfTheLossAreVerified
   }
 }
 
+// Three layers of 48 by 80 and 48 by 48 matrices, which are whole lines; a norm is one line, the embedding and the head
+// are 114 each. Whole matrices have one owner, and no padding: the ranks' state is the baseline's together, gradients
+// and weights travel once.
+TEST_F(ShardedOptimizer, MuonSharesWholeMatricesToTheByteAndIsVerified) {
+  const auto records = records_of({.plugin = "sharded_optimizer",
+                                   .params = "d_model = 48\nd_ff = 80\nlayers = 3\nheads = 2\nvocab_size = 151\n"
+                                             "batch_size = 1\ncontext_length = 16\nbucket_mb = 0.03125\n"
+                                             "optimizer = \"muon\"",
+                                   .measure = "warmup = 1\nsteps = 2",
+                                   .run = "threads = 1",
+                                   .sweep = "[[sweep.zip]]\n\"run.ranks\" = [2, 4, 4, 2]\n"
+                                            "variant = [\"zero1\", \"zero1\", \"broadcast\", \"broadcast\"]\n"
+                                            "precision = [\"fp32\", \"bf16\", \"fp32\", \"bf16\"]"});
+  ASSERT_EQ(records.size(), 4u);
+  constexpr std::int64_t matrices = 3 * (3 * 80 * 48 + 4 * 48 * 48), rest = 64 * (2 * 114 + 7);
+  // Norms that one rank has in bf16 at most, in lines of 64.
+  const std::map<int, std::int64_t> norms{{2, 256}, {4, 192}};
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+    for (const char* checked : {"identical to the bit", "updates of whole matrices"})
+      EXPECT_PRED2(contains, r["verify"]["text"], checked);
+    const int ranks = r["ranks"];
+    double state = 0;
+    for (const json& rank : r["by_rank"]) state += rank["metrics"].value("optimizer_state_bytes", 0.0);
+    EXPECT_EQ(state, 4 * (matrices + 2 * rest));
+    EXPECT_EQ(whole(r, "shard_padding_bytes"), 0);
+    EXPECT_GE(metric(r, "matrix_imbalance"), 1);
+    EXPECT_LT(metric(r, "matrix_imbalance"), 1.2);
+    const bool is_bf16 = r["axes"]["precision"] == "bf16";
+    EXPECT_EQ(whole(r, "communication_bytes"),
+              2 * (is_bf16 ? 2 : 4) * (matrices + rest) + (is_bf16 ? 4 * ranks * norms.at(ranks) : 0));
+  }
+}
+
+// Seven matrices on eight ranks; matrices that are no whole lines, and go together.
+TEST_F(ShardedOptimizer, MuonServesFewerMatricesThanRanksAndUnevenShapes) {
+  const std::string params =
+      "heads = 2\nbatch_size = 1\ncontext_length = 8\nbucket_mb = 0.03125\noptimizer = \"muon\"\n"
+      "precision = \"bf16\"\n";
+  const auto few = records_of({.plugin = "sharded_optimizer",
+                               .params = params + "d_model = 16\nd_ff = 64\nlayers = 1\nvocab_size = 23",
+                               .measure = "warmup = 1\nsteps = 1",
+                               .run = "threads = 1\nranks = 8"});
+  const auto uneven = records_of({.plugin = "sharded_optimizer",
+                                  .params = params + "d_model = 20\nd_ff = 36\nlayers = 2\nvocab_size = 77",
+                                  .measure = "warmup = 1\nsteps = 1",
+                                  .run = "threads = 1\nranks = 3"});
+  for (const auto& records : {few, uneven}) {
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
+  }
+}
+
+TEST_F(ShardedOptimizer, CopyEnginesAreRefusedToMuonsMatrices) {
+  const auto records = records_of({.plugin = "sharded_optimizer",
+                                   .params = "size = \"tiny\"\noptimizer = \"muon\"\ngathers = \"copy_engines\"",
+                                   .run = "ranks = 2"},
+                                  1);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["status"], "unsupported");
+  EXPECT_PRED2(contains, records[0]["reason"],
+               "muon's matrices are broadcast by their owners; expected another value of gathers");
+}
+
 // The arena is cut to the size that is asked for, the first bucket too.
 TEST_F(ShardedOptimizer, BucketsMayBeLessThanOneMebibyte) {
   const auto records = records_of({.plugin = "sharded_optimizer",

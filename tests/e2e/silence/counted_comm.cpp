@@ -66,6 +66,10 @@ class CountedCommunicator final : public assay::comm::Communicator {
     count(receive.bytes());
     return real_->all_gather(send, receive);
   }
+  Ticket reduce(const Tensor& x, std::int32_t root, Reduction reduction) override {
+    count(x.bytes());
+    return real_->reduce(x, root, reduction);
+  }
   Ticket broadcast(const Tensor& x, std::int32_t root) override {
     count(x.bytes());
     return real_->broadcast(x, root);

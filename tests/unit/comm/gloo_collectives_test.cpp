@@ -54,6 +54,9 @@ TEST(Gloo, LongVectorsAreCutAndPutTogether) {
     for (std::size_t i = 0; i < part.size(); ++i) ASSERT_EQ(part[i], sum(rank * part.size() + i)) << i;
     c.wait(c.all_gather(tensor(part, DType::f32), tensor(all, DType::f32)));
     for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(all[i], sum(i)) << i;
+    std::vector<float> reduced = x;
+    c.wait(c.reduce(tensor(reduced, DType::f32), 2, Reduction::sum));
+    for (std::size_t i = 0; i < n && c.rank() == 2; ++i) ASSERT_EQ(reduced[i], sum(i)) << i;
     c.wait(c.all_reduce(tensor(x, DType::f32), tensor(x, DType::f32), Reduction::sum));
     for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(x[i], sum(i)) << i;
     if (c.rank() != 1) x.assign(n, 0.0F);
@@ -210,6 +213,7 @@ TEST(Gloo, MistakesAreRefusedAndDoNoHarm) {
     EXPECT_EQ(status([&] { c.all_reduce(eight, other, Reduction::sum); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.reduce_scatter(eight, eight, Reduction::sum); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.all_gather(eight, four); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.reduce(eight, 2, Reduction::sum); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.broadcast(eight, 2); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.broadcast(eight, -1); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.broadcast(square.transposed(0, 1), 0); }), ASSAY_INVALID_ARGUMENT);

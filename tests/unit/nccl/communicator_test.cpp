@@ -93,6 +93,14 @@ TEST_F(CommunicatorTest, CountsAsNcclDoes) {
   EXPECT_EQ(last().root, 1);
   EXPECT_EQ(last().receive, a);
 
+  (void)communicator->reduce(Tensor(a, DType::f32, {3}), 1, Reduction::average);
+  EXPECT_EQ(last().operation, Operation::reduce);
+  EXPECT_EQ(last().count, 3U);
+  EXPECT_EQ(last().root, 1);
+  EXPECT_EQ(last().send, a);
+  EXPECT_EQ(last().receive, a);
+  EXPECT_EQ(last().reduction, Reduction::average);
+
   (void)communicator->all_to_all(Tensor(a, DType::f32, {6}), Tensor(b, DType::f32, {6}));
   EXPECT_EQ(last().operation, Operation::all_to_all);
   EXPECT_EQ(last().count, 12U);
@@ -113,7 +121,7 @@ TEST_F(CommunicatorTest, CountsAsNcclDoes) {
   EXPECT_EQ(last().from, 0);
 
   // 16, 32, 32, 12, 24, 32 and 20 bytes: of the larger of send and receive.
-  EXPECT_EQ(communicator->take_totals().bytes, 168U);
+  EXPECT_EQ(communicator->take_totals().bytes, 180U);
 }
 
 // NCCL 2.28.9 left a tail of some averages over one rank unwritten.
@@ -137,7 +145,8 @@ TEST_F(CommunicatorTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(has(reduce(Tensor(a, DType::f32, {2, 2}).transposed(0, 1), four), "not contiguous"));
   EXPECT_TRUE(has(error_of([&] { (void)communicator->reduce_scatter(four, four, sum); }), "ratio of 2 to 1"));
   EXPECT_TRUE(has(error_of([&] { (void)communicator->all_gather(eight, four); }), "ratio of 1 to 2"));
-  EXPECT_TRUE(has(error_of([&] { (void)communicator->broadcast(four, 2); }), "from rank 2; expected 0 to 1"));
+  EXPECT_TRUE(has(error_of([&] { (void)communicator->broadcast(four, 2); }),
+                  "broadcast with rank 2 as its root; expected 0 to 1"));
   const auto trade_rows = [&](const Tensor& send, std::vector<std::int64_t> sent, std::vector<std::int64_t> received) {
     const Tensor receive(b, DType::f32, {4});
     return error_of([&] { (void)communicator->all_to_all_v(send, sent, receive, received); });

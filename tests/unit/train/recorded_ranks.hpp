@@ -72,6 +72,7 @@ class RecordedRanks {
     }
     comm::Ticket reduce_scatter(const compute::Tensor&, const compute::Tensor&, comm::Reduction) override { return 0; }
     comm::Ticket all_gather(const compute::Tensor&, const compute::Tensor&) override { return 0; }
+    comm::Ticket reduce(const compute::Tensor&, std::int32_t, comm::Reduction) override { return 0; }
     comm::Ticket broadcast(const compute::Tensor&, std::int32_t) override { return 0; }
     comm::Ticket all_to_all(const compute::Tensor&, const compute::Tensor&) override { return 0; }
     comm::Ticket all_to_all_v(const compute::Tensor&, std::span<const std::int64_t>, const compute::Tensor&,

@@ -135,7 +135,7 @@ TEST(OptimizerConfig, OfMuonIsOfWorkloadsWithWholeMatrices) {
   AskedCase asked;
   asked.set("optimizer", "muon");
   asked.set("muon_adjust", "match_rms_adamw");
-  const OptimizerConfig config = optimizer_config(asked.of_host(), Matrices::are_whole);
+  const OptimizerConfig config = optimizer_config(asked.of_host(), WholeMatrixOptimizers::served);
   EXPECT_EQ(config.name, "muon");
   EXPECT_EQ(config.muon.adjust, MuonAdjust::match_rms_adamw);
   try {

@@ -40,7 +40,7 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 7; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 8; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -145,6 +145,8 @@ class Communicator {
   virtual Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction) = 0;
   // send: n * size elements; receive: n, the rank's part of the reduction
   virtual Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction) = 0;
+  // x of `root` becomes the reduction over the ranks' x, in place; what the other ranks' x holds then is undefined.
+  virtual Ticket reduce(const compute::Tensor& x, std::int32_t root, Reduction) = 0;
   // send: n; receive: n * size, in the order of the ranks. Any dtype.
   virtual Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) = 0;
   // Sends x of `root` to all. Any dtype.

@@ -16,6 +16,7 @@ class SilentCommunicator final : public Communicator {
   void register_memory(void*, std::size_t) override {}
   Ticket all_reduce(const compute::Tensor&, const compute::Tensor&, Reduction) override { return 0; }
   Ticket reduce_scatter(const compute::Tensor&, const compute::Tensor&, Reduction) override { return 0; }
+  Ticket reduce(const compute::Tensor&, std::int32_t, Reduction) override { return 0; }
   Ticket all_gather(const compute::Tensor&, const compute::Tensor&) override { return 0; }
   Ticket broadcast(const compute::Tensor&, std::int32_t) override { return 0; }
   Ticket all_to_all(const compute::Tensor&, const compute::Tensor&) override { return 0; }

@@ -352,6 +352,7 @@ compute::RotaryScaling rope_scaling(const Case& c);
 // `decided_by`: the choice whose presets decide the dimensions.
 DecoderConfig decoder_config(const Case& c, const char* decided_by = "size");
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
-DecoderTrainerConfig decoder_trainer_config(const Case& c, train::Matrices matrices = train::Matrices::are_cut);
+DecoderTrainerConfig decoder_trainer_config(
+    const Case& c, train::WholeMatrixOptimizers of_matrices = train::WholeMatrixOptimizers::refused);
 
 }  // namespace assay::models

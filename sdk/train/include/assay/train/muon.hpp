@@ -33,6 +33,9 @@ struct NewtonSchulz {
   static constexpr float a = 3.4445F, b = -4.7750F, c = 2.0315F;
 };
 
+// Multiplications and additions of one such step over a matrix.
+double newton_schulz_operations(std::int64_t rows, std::int64_t columns);
+
 struct MuonConfig {  // torch.optim.Muon's numbers
   double lr = 1e-3;
   float weight_decay = 0.1F;
@@ -42,11 +45,17 @@ struct MuonConfig {  // torch.optim.Muon's numbers
   MuonAdjust adjust = MuonAdjust::original;
 };
 
+struct MatrixShape {
+  std::int64_t rows = 0, columns = 0;
+  auto operator<=>(const MatrixShape&) const = default;
+};
+
 // One matrix in the arena.
 struct ArenaMatrix {
   std::int64_t begin = 0, rows = 0, columns = 0;
   std::int64_t elements() const { return rows * columns; }
   ElementRange range() const { return {begin, begin + elements()}; }
+  MatrixShape shape() const { return {rows, columns}; }
 };
 // Of a parameter, in its order; none: it is no matrix.
 std::vector<ArenaMatrix> matrices_of(const Parameter& parameter);
@@ -57,7 +66,7 @@ class Muon {
   // small share of all.
   static constexpr std::int64_t batch_elements = std::int64_t{96} << 20;
 
-  // Matrices that begin `step` elements after one another.
+  // Matrices that begin `step` elements after one another, and whose momentum is as evenly spaced.
   struct Run {
     std::int64_t begin = 0, step = 0, count = 0;
   };
@@ -85,8 +94,9 @@ class Muon {
   // Memory for the batches' products, which is of use to others between steps.
   std::size_t scratch_bytes() const;
   void bind(void* scratch) { scratch_ = scratch; }
-  // Enqueues the update of every matrix.
+  // Enqueues the update of every matrix, or of every one of a shape.
   void step(compute::Backend& backend, const LossScaler& scaler, const State& state) const;
+  void step(compute::Backend& backend, const LossScaler& scaler, const State& state, const MatrixShape& shape) const;
 
  private:
   void step(compute::Backend& backend, const LossScaler& scaler, const State& state, const Batch& batch) const;

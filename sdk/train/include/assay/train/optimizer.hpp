@@ -69,6 +69,10 @@ class Optimizer {
   void step_stretch(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
   // Muon's matrices are updated here, wherever stretches cut them.
   void end_step(compute::Backend& backend, const LossScaler& scaler) const;
+  // In the place of end_step, of Muon: step_matrices once for each shape that its matrices have, in any order, and then
+  // end_step_of_shapes. A shape that none has is allowed.
+  void step_matrices(compute::Backend& backend, const LossScaler& scaler, const MatrixShape& shape) const;
+  void end_step_of_shapes(compute::Backend& backend, const LossScaler& scaler) const { scaler.update(backend); }
 
  private:
   struct Kind;  // what differs between the optimizers: a row for each
@@ -76,6 +80,7 @@ class Optimizer {
   void adamw(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
   void sgd(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
   void adamw_of_rest(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
+  Muon::State muon_state() const;
   std::int64_t moment_elements(std::size_t index) const;
   compute::Tensor copy_of(const ElementRange& stretch) const;                       // empty when there is none
   compute::Tensor moment_of(std::size_t index, const ElementRange& stretch) const;  // empty when there is none

@@ -19,10 +19,11 @@ inline constexpr auto optimizer_params =
               .help("factor of muon_lr; original: sqrt(max(1, rows / columns)); match_rms_adamw: 0.2 sqrt(max(rows, "
                     "columns))"));
 
-// Whether a workload serves optimizers that update whole matrices.
-enum class Matrices { are_cut, are_whole };
+// Whether a workload serves optimizers that update whole matrices (muon). It does where the rank that updates a matrix
+// has all of its gradient and of its momentum.
+enum class WholeMatrixOptimizers { refused, served };
 
-// Reads optimizer_params. UNSUPPORTED for one of whole matrices where a workload cuts them.
-OptimizerConfig optimizer_config(const Case& c, Matrices matrices = Matrices::are_cut);
+// Reads optimizer_params. UNSUPPORTED for an optimizer that the workload refuses.
+OptimizerConfig optimizer_config(const Case& c, WholeMatrixOptimizers of_matrices = WholeMatrixOptimizers::refused);
 
 }  // namespace assay::train

@@ -1,0 +1,49 @@
+// Decides which rank owns which matrices where the optimizer updates whole ones (train/muon.hpp). This file knows only
+// numbers: no tensors, no communication.
+//
+// Each matrix has one owner. Making it orthogonal is most of the update: the matrices go, from the one that costs most
+// on, to the rank that has the least to do so far. What is no matrix is updated by elements: the embedding and the head
+// are cut into equal parts, and the short rest (norms) goes to the owner of what lies before it, so that it needs no
+// message beside that one's.
+#pragma once
+#include <assay/train/element_range.hpp>
+#include <assay/train/muon.hpp>
+#include <assay/train/parameters.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace sharded_optimizer {
+
+class MatrixShares {
+ public:
+  // A range of the arena that one rank owns, within one bucket. It begins and ends at a line of the optimizer's.
+  struct Piece {
+    assay::train::ElementRange range;
+    std::int32_t owner = 0;
+    std::int32_t last_shape = no_matrix;  // of its matrices, the one that is last in shapes()
+    bool has_matrices() const { return last_shape != no_matrix; }
+  };
+  static constexpr std::int32_t no_matrix = -1;
+
+  // `buckets` cover the arena in ascending order, and end where groups of parameters do.
+  MatrixShares(const assay::train::ParameterSet& set, const std::vector<assay::train::ElementRange>& buckets,
+               std::int32_t ranks);
+
+  // Of a bucket, in ascending order: together they are the bucket.
+  const std::vector<Piece>& pieces(std::size_t bucket) const { return pieces_[bucket]; }
+  std::size_t buckets() const { return pieces_.size(); }
+  // Of all matrices, whoever owns them, ascending: every rank updates its own in this order.
+  const std::vector<assay::train::MatrixShape>& shapes() const { return shapes_; }
+  // The pieces of one rank, in ascending order. None: it owns nothing.
+  std::vector<assay::train::ElementRange> owned_by(std::int32_t rank) const;
+  // The most operations of Newton's and Schulz's steps that a rank has, over an equal share of all; 1 where there are
+  // none.
+  double imbalance() const;
+
+ private:
+  std::vector<std::vector<Piece>> pieces_;  // by bucket
+  std::vector<assay::train::MatrixShape> shapes_;
+  std::vector<double> operations_;  // by rank
+};
+
+}  // namespace sharded_optimizer
