@@ -86,11 +86,9 @@ inline constexpr auto rank_params = assay::join(
     assay::parallel::collective_params, assay::parallel::bucket_params);
 
 inline constexpr auto params = assay::join(
-    assay::table(
-        Param::choice("model", "tiny", model_names)
-            .help(
-                "what it stands for (dimensions, experts, ...) can be overridden one by one; its attention is grouped "
-                "queries over all earlier tokens, without sinks, sliding windows or latent attention")),
+    assay::table(Param::choice("model", "tiny", model_names)
+                     .help("what it stands for (dimensions, experts, ...) can be overridden one by one; without latent "
+                           "attention, and without a scaling of the rotation, which rope_scaling sets")),
     assay::models::presets_dimensions,
     assay::models::batch_params("sequences in a step, or a micro-batch of it, on each rank"),
     assay::models::sequence_params, expert_params, rank_params,

@@ -118,7 +118,9 @@ void DecoderConfig::validate() const {
   if (!(query_pre_attn_scalar >= 0) || !(rope_local_theta == 0 || rope_local_theta >= 1))
     fail("expected query_pre_attn_scalar of at least 0, and rope_local_theta of 0 or at least 1");
   if (rope_local_theta > 0 && full_attention_every == 0)
-    fail("rope_local_theta is of layers beside those that see everything; set full_attention_every, or rope_theta");
+    fail(
+        "rope_local_theta is of layers beside those that see everything; set full_attention_every, or rope_local_theta "
+        "= 0");
   if (is_like_gemma() && (experts.any() || is_split() || precision.eight_bit_products || residual_in_products))
     throw Error(
         ASSAY_UNSUPPORTED,
@@ -130,7 +132,11 @@ void DecoderConfig::validate() const {
          std::to_string(full_attention_every) + "; expected at least 0");
   if (full_attention_every > 0 && sliding_window == 0 && rope_local_theta == 0)
     fail("full_attention_every = " + std::to_string(full_attention_every) +
-         " is of layers beside which others have a window; set sliding_window, or leave it out");
+         " is of layers beside which others have a window; set sliding_window, or full_attention_every = 0");
+  if (full_attention_every == 1 && (sliding_window > 0 || rope_local_theta > 0))
+    fail("full_attention_every = 1 lets every layer see all tokens, so that none reads " +
+         std::string(sliding_window > 0 ? "sliding_window" : "rope_local_theta") +
+         "; expected at least 2, or 0 of all of them");
   if (!(attention_soft_cap >= 0)) fail("attention_soft_cap is not a number of at least 0");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,

@@ -2,11 +2,23 @@
 
 #include <assay/models/dimensions.hpp>
 #include <assay/train/optimizer_params.hpp>
+#include <assay/workload/settings_of_choices.hpp>
 
 namespace assay::models {
 
-compute::RotaryScaling rope_scaling(const Case& c) {
+compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
   using Kind = compute::RotaryScalingKind;
+  constexpr workload::OfChoices settings[] = {{"rope_factor", {"linear", "llama3", "yarn"}},
+                                              {"rope_original_context", {"llama3", "yarn"}},
+                                              {"rope_low_freq_factor", {"llama3"}},
+                                              {"rope_high_freq_factor", {"llama3"}},
+                                              {"rope_beta_fast", {"yarn"}},
+                                              {"rope_beta_slow", {"yarn"}},
+                                              {"rope_truncate", {"yarn"}},
+                                              {"rope_attention_factor", {"yarn"}}};
+  const bool has_sizes = std::string_view(decided_by) == "size";
+  workload::require_read(c, "rope_scaling", settings, rope_scaling_params,
+                         has_sizes ? std::span<const Preset>(model_presets) : std::span<const Preset>());
   compute::RotaryScaling s;
   s.kind = c.choice("rope_scaling", rope_scalings);
   s.factor = c.get<double>("rope_factor");
@@ -19,11 +31,12 @@ compute::RotaryScaling rope_scaling(const Case& c) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ASSAY_INVALID_ARGUMENT, "rope_scaling = \"" + name + "\" " + what);
   };
-  if (s.kind == Kind::none) {
-    if (s.factor > 1)
-      refuse("scales nothing; expected rope_factor left out, or one of \"linear\", \"llama3\" and \"yarn\"");
-    return s;
-  }
+  if (s.kind == Kind::none) return s;
+  // A file of a model may say so.
+  const bool is_of_file = has_sizes && !c.get<std::string_view>(of_config_file).empty();
+  if (s.factor == 1 && !(s.kind == Kind::yarn && s.magnitude > 0) && !is_of_file)
+    refuse(
+        "scales by rope_factor = 1, which changes nothing; expected rope_factor above 1, or rope_scaling = \"none\"");
   if (s.kind == Kind::linear) return s;
   if (s.original_positions == 0) refuse("needs rope_original_context, the tokens of the first training's sequences");
   if (s.kind == Kind::llama3 && !(0 < s.low && s.low < s.high))
@@ -52,7 +65,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.output_bias = c.get<bool>("output_bias");
   model.tied_embeddings = c.get<bool>("tied_embeddings");
   model.rope_theta = c.get<double>("rope_theta");
-  model.rope_scaling = rope_scaling(c);
+  model.rope_scaling = rope_scaling(c, decided_by);
   model.post_norms = c.get<bool>("post_norms");
   model.norms_from_one = c.get<bool>("norms_from_one");
   model.gate_activation = c.choice("gate_activation", gate_activations);

@@ -16,6 +16,9 @@ std::int32_t read_update(const Case& c, DecoderTrainerConfig& trainer) {
     if (trainer.model.side_lane) refuse("takes the second stream for itself; expected side_lane = false");
     if (!c.prepares()) refuse("needs prepared steps; expected measure.prepare = true");
   }
+  if (trainer.optimizer.name == "muon" && !trainer.train_step)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "optimizer = \"muon\" is of a training step; expected pass = \"train_step\", or optimizer left out");
   const auto left = c.get<std::int32_t>("leave_multiprocessors");
   if (left > 0 && !trainer.update_beside_backward)
     throw Error(ASSAY_INVALID_ARGUMENT,

@@ -1,5 +1,7 @@
 #include "assay/train/optimizer_params.hpp"
 
+#include <assay/workload/settings_of_choices.hpp>
+
 namespace assay::train {
 
 OptimizerConfig optimizer_config(const Case& c, WholeMatrixOptimizers of_matrices) {
@@ -11,6 +13,13 @@ OptimizerConfig optimizer_config(const Case& c, WholeMatrixOptimizers of_matrice
     throw Error(ASSAY_UNSUPPORTED,
                 "this workload does not serve optimizer = \"muon\", which updates whole matrices; expected optimizer = "
                 "\"adamw\", or one of the workloads decoder, moe, ddp and sharded_optimizer, which do");
+  constexpr workload::OfChoices settings[] = {{"muon_lr", {"muon"}},       {"muon_weight_decay", {"muon"}},
+                                              {"muon_momentum", {"muon"}}, {"muon_nesterov", {"muon"}},
+                                              {"muon_steps", {"muon"}},    {"muon_adjust", {"muon"}}};
+  workload::require_read(c, "optimizer", settings, optimizer_params);
+  if (c.get<float>("muon_momentum") == 1)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "muon_momentum = 1 takes nothing of a gradient, so that no matrix learns; expected less than 1");
   optimizer.muon = {.lr = c.get<double>("muon_lr"),
                     .weight_decay = c.get<float>("muon_weight_decay"),
                     .momentum = c.get<float>("muon_momentum"),

@@ -2,6 +2,7 @@
 
 #include <assay/compute/rotary_reference.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <optional>
@@ -249,8 +250,7 @@ class Reference {
         const std::size_t first = s * context_;
         Matrix p(context_, context_), slopes(cap > 0 ? context_ : 0, context_);
         for (std::size_t i = 0; i < context_; ++i) {
-          const double of_sink = std::exp(sinks[h]);
-          double total = of_sink;
+          double largest = sinks[h];  // scores of trained weights overflow even float64's exponential
           for (std::size_t j = first_seen(l, i); j <= i; ++j) {
             double score = dot(l.q, first + i, l.k, first + j, h) * score_scale();
             if (cap > 0) {
@@ -258,8 +258,12 @@ class Reference {
               score = cap * bent;
               slopes.row(i)[j] = 1 - bent * bent;
             }
-            total += p.row(i)[j] = std::exp(score);
+            p.row(i)[j] = score;
+            largest = std::max(largest, score);
           }
+          const double of_sink = std::exp(sinks[h] - largest);
+          double total = of_sink;
+          for (std::size_t j = first_seen(l, i); j <= i; ++j) total += p.row(i)[j] = std::exp(p.row(i)[j] - largest);
           l.of_sinks.row(s * heads_ + h)[i] = of_sink / total;
           for (std::size_t j = first_seen(l, i); j <= i; ++j) {
             p.row(i)[j] /= total;
@@ -401,8 +405,9 @@ class Reference {
     for (const std::int64_t label : labels) valid += label >= 0 ? 1 : 0;
     for (std::size_t r = 0; r < logits.rows; ++r) {
       double* row = logits.row(r);
+      const double largest = *std::max_element(row, row + logits.columns);
       double total = 0;
-      for (std::size_t j = 0; j < logits.columns; ++j) total += std::exp(row[j]);
+      for (std::size_t j = 0; j < logits.columns; ++j) total += std::exp(row[j] -= largest);
       const double of_label = labels[r] >= 0 ? row[static_cast<std::size_t>(labels[r])] : 0;
       if (labels[r] >= 0) loss_ += (std::log(total) - of_label) / valid;
       for (std::size_t j = 0; j < logits.columns; ++j) row[j] = labels[r] >= 0 ? std::exp(row[j]) / total / valid : 0;

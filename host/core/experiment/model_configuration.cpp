@@ -232,7 +232,13 @@ class ConfigurationReader {
     const auto found = std::find_if(std::begin(known_families), std::end(known_families),
                                     [&](const Family& f) { return type && *type == f.model_type; });
     if (found == std::end(known_families)) {
-      if (type) fields_.problem("model_type", fmt::format("a family that is known here: {}", fmt::join(types, ", ")));
+      bool has_experts = false;
+      for (const char* count : {"num_experts", "num_local_experts", "n_routed_experts"})
+        has_experts = has_experts || fields_.has(count);
+      if (type)
+        fields_.problem("model_type",
+                        fmt::format("a family that is known here: {}{}", fmt::join(types, ", "),
+                                    has_experts ? "; the workload moe has models with experts by their names" : ""));
       return nullptr;
     }
     const Json expected = Json::array({found->architecture});

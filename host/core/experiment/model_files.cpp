@@ -23,7 +23,8 @@ const plugin::ParamSpec* find_param(const plugin::WorkloadSchema& schema, const 
 std::string path_of(const plugin::WorkloadSchema& schema, const Case& c) {
   const plugin::ParamSpec* const spec = find_param(schema, model_file_param);
   if (!spec || !spec->input_path) return "";
-  const auto* path = std::get_if<std::string>(&c.params.at(model_file_param));
+  const auto found = c.params.find(model_file_param);  // not there before a sweep of it gives it a value
+  const auto* path = found == c.params.end() ? nullptr : std::get_if<std::string>(&found->second);
   return path ? *path : "";
 }
 
@@ -70,7 +71,10 @@ const ModelConfiguration& ModelFiles::read(const std::string& path) {
 void ModelFiles::apply(const plugin::WorkloadSchema& schema, Case& into) {
   const std::string path = path_of(schema, into);
   if (path.empty()) return;
-  if (into.given_params.contains("size")) refuse(path, "size says what the model is, too; expected one of the two");
+  if (into.given_params.contains("size") && into.params.at("size") != Value(std::string(model_file_param)))
+    refuse(path,
+           fmt::format("size says what the model is, too; expected one of the two, or size = \"{}\" beside a file",
+                       model_file_param));
   for (const auto& [name, value] : read(path).values) {
     if (into.given_params.contains(name)) continue;
     const plugin::ParamSpec* const spec = find_param(schema, name);

@@ -2,6 +2,7 @@
 
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
+#include "experiment/model_files.hpp"
 #include "experiment/output_path.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/synonyms.hpp"
@@ -186,7 +187,13 @@ std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, cons
                                                : std::nullopt;
   if (!value && node.as_text) value = typed(spec, *node.as_text);
   if (!value) {
-    mistakes.add(node.place, wrong(label, node, expectation(spec), spec.choices));
+    const auto file_of_model = [&](const std::string& word) {
+      const bool has_files =
+          std::find(spec.choices.begin(), spec.choices.end(), model_file_param) != spec.choices.end();
+      if (!has_files || !word.ends_with(".json")) return std::string();
+      return fmt::format("; did you mean {} = \"{}\", in place of {}?", model_file_param, word, spec.name);
+    };
+    mistakes.add(node.place, wrong(label, node, expectation(spec), spec.choices, file_of_model));
     return std::nullopt;
   }
   const auto* path = std::get_if<std::string>(&*value);

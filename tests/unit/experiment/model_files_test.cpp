@@ -143,6 +143,9 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(problem(llama, R"({"model_type": "falcon"})"),
             "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3, gemma, "
             "gemma3_text");
+  EXPECT_EQ(problem(llama, R"({"model_type": "gpt_oss", "num_local_experts": 32})"),
+            "\"model_type\" is \"gpt_oss\"; expected a family that is known here: llama, qwen2, qwen3, gemma, "
+            "gemma3_text; the workload moe has models with experts by their names");
   EXPECT_EQ(problem(llama, R"({"architectures": ["LlamaForSequenceClassification"]})"),
             "\"architectures\" is [\"LlamaForSequenceClassification\"]; expected [\"LlamaForCausalLM\"], a language "
             "model of this family");
@@ -259,6 +262,14 @@ TEST_F(ModelFile, AnswersInThePlaceOfAPresetAndBehindTheExperiment) {
   const Experiment again = read(e.resolved_toml);
   ASSERT_EQ(again.cases.size(), 2u);
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(again.cases[i].params, e.cases[i].params);
+  // An axis of files, beside sizes too.
+  const Experiment swept = read(experiment_text(
+      "[[sweep.zip]]\nconfig_file = [\"config.json\", \"\"]\nsize = [\"config_file\", \"small\"]\n", ""));
+  ASSERT_EQ(swept.cases.size(), 2u);
+  EXPECT_EQ(swept.cases[0].params.at("d_model"), Value(std::int64_t{2048}));
+  EXPECT_EQ(swept.cases[1].params.at("size"), Value(std::string("small")));
+  EXPECT_EQ(read(swept.resolved_toml).cases.size(), 2u);
+  EXPECT_EQ(read(experiment_text("[sweep]\nconfig_file = [\"config.json\"]\n", "")).cases.size(), 1u);
 }
 
 TEST_F(ModelFile, IsNotBesideASizeNorOutsideTheWorkloadsRange) {
@@ -269,6 +280,10 @@ TEST_F(ModelFile, IsNotBesideASizeNorOutsideTheWorkloadsRange) {
   ASSERT_EQ(both.size(), 2u) << "each once, whatever the cases";
   EXPECT_NE(both[0].find("size says what the model is, too; expected one of the two"), std::string::npos) << both[0];
   EXPECT_NE(both[1].find("\"num_hidden_layers\" is missing"), std::string::npos) << both[1];
+  const auto as_size = lines(parse("size = \"config.json\"\n"));
+  ASSERT_EQ(as_size.size(), 1u);
+  EXPECT_NE(as_size[0].find("did you mean config_file = \"config.json\", in place of size?"), std::string::npos)
+      << as_size[0];
   std::ofstream(folder_ / "config.json") << std::string((1 << 20) + 1, ' ');
   const auto large = lines(parse("config_file = \"config.json\"\n"));
   ASSERT_EQ(large.size(), 1u);

@@ -54,6 +54,22 @@ TEST(Synonym, OfTheNamesThatTheEncoderDecoderReportHas) {
   for (const auto& [word, key] : meant) EXPECT_EQ(synonym(word, known), key) << word;
 }
 
+TEST(Synonym, OfTheNamesThatPublishedConfigurationsAndMuonHave) {
+  const std::pair<const char*, const char*> meant[] = {{"num_key_value_heads", "kv_heads"},
+                                                       {"rms_norm_eps", "norm_eps"},
+                                                       {"rope_type", "rope_scaling"},
+                                                       {"original_max_position_embeddings", "rope_original_context"},
+                                                       {"window_size", "sliding_window"},
+                                                       {"attn_logit_softcapping", "attention_soft_cap"},
+                                                       {"tie_word_embeddings", "tied_embeddings"},
+                                                       {"ns_steps", "muon_steps"},
+                                                       {"cp_size", "run.ranks"},
+                                                       {"hidden_act", "gate_activation"}};
+  for (const auto& [word, key] : meant) EXPECT_EQ(synonym(word, {"size", key, "window"}), key) << word;
+  EXPECT_EQ(synonym("sliding_window_size", {"window"}), "window");
+  EXPECT_EQ(synonym("size", {"model"}), "model");
+}
+
 TEST(Synonym, InASectionIsAKeyOfIt) {
   EXPECT_EQ(synonym("epochs", {"warmup", "steps"}), "steps");
   EXPECT_EQ(synonym("nproc_per_node", {"device", "ranks"}), "ranks");

@@ -285,9 +285,12 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_EQ(refusal([](auto& c) { c.head_dim = 15; }),
             "the head dimension head_dim = 15 is odd; rotary position embedding needs pairs, an even number");
   EXPECT_EQ(refusal([](auto& c) { c.head_dim = -2; }), "head_dim -2; expected at least 0");
-  EXPECT_EQ(
-      refusal([](auto& c) { c.full_attention_every = 2; }),
-      "full_attention_every = 2 is of layers beside which others have a window; set sliding_window, or leave it out");
+  EXPECT_EQ(refusal([](auto& c) { c.full_attention_every = 2; }),
+            "full_attention_every = 2 is of layers beside which others have a window; set sliding_window, or "
+            "full_attention_every = 0");
+  EXPECT_EQ(refusal([](auto& c) { c.full_attention_every = 1, c.sliding_window = 8; }),
+            "full_attention_every = 1 lets every layer see all tokens, so that none reads sliding_window; expected at "
+            "least 2, or 0 of all of them");
   EXPECT_EQ(refusal([](auto& c) { c.output_bias = c.residual_in_products = true; }),
             "a product adds a bias or the residual stream; expected output_bias = false, or residual_add = \"norm\"");
   EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 0; }).find("expected at least 1"), std::string::npos);

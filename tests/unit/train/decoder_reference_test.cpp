@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "support/decoder_reference.hpp"
 
 namespace assay::train {
@@ -18,17 +21,23 @@ std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::
   return values;
 }
 
-void expect_equal_to_pytorch(const char* reference, const models::DecoderConfig& config) {
+verification::DecoderGradients gradients_of(const char* reference, const models::DecoderConfig& config,
+                                            const ParameterSet& set) {
   const std::string folder = assay::test::reference_folder(reference);
-  ParameterSet set(config.precision);
-  models::add_decoder_parameters(set, config);
   const SafetensorsReader stored(folder + "weights.safetensors");
   const SafetensorsReader inputs(folder + "inputs.safetensors");
   std::vector<std::vector<float>> weights;
   for (const auto& parameter : set.all()) weights.push_back(floats_of(stored, parameter.name));
 
-  const verification::DecoderGradients got = verification::decoder_gradients(
-      config, set, weights, integers_of(inputs, "input_ids"), integers_of(inputs, "labels"));
+  return verification::decoder_gradients(config, set, weights, integers_of(inputs, "input_ids"),
+                                         integers_of(inputs, "labels"));
+}
+
+void expect_equal_to_pytorch(const char* reference, const models::DecoderConfig& config) {
+  const std::string folder = assay::test::reference_folder(reference);
+  ParameterSet set(config.precision);
+  models::add_decoder_parameters(set, config);
+  const verification::DecoderGradients got = gradients_of(reference, config, set);
 
   const double loss = static_cast<double>(floats_of(SafetensorsReader(folder + "expected.safetensors"), "loss")[0]);
   EXPECT_NEAR(got.loss, loss, 1e-6 * loss);
@@ -53,6 +62,18 @@ models::DecoderConfig stored_shape() {
 }
 
 TEST(DecoderReference, EqualsPyTorchInFloat64) { expect_equal_to_pytorch("decoder", stored_shape()); }
+
+// As trained weights may make them: neither sign's exponential is a number then.
+TEST(DecoderReference, TakesScoresWhoseExponentialsAreNoNumbers) {
+  models::DecoderConfig config = stored_shape();
+  config.query_pre_attn_scalar = 1e-12;
+  ParameterSet set(config.precision);
+  models::add_decoder_parameters(set, config);
+  const verification::DecoderGradients got = gradients_of("decoder", config, set);
+  EXPECT_TRUE(std::isfinite(got.loss));
+  for (const auto& gradient : got.gradients)
+    EXPECT_TRUE(std::all_of(gradient.begin(), gradient.end(), [](float g) { return std::isfinite(g); }));
+}
 
 TEST(DecoderReference, EqualsPyTorchOfGroupedQueriesBiasesAndTiedEmbeddings) {
   models::DecoderConfig config = stored_shape();

@@ -3,8 +3,10 @@
 #include <assay/verification/asked_decoder.hpp>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "trainer_host.hpp"
 
@@ -50,6 +52,9 @@ class AskedCase {
   AskedCase& operator=(const AskedCase&) = delete;
 
   void set(const char* key, const char* choice) { values_.at(key).default_string = choice; }
+  void set(const char* key, double number) {
+    values_.at(key).default_float = number, values_.at(key).default_int = static_cast<std::int64_t>(number);
+  }
   Case of_host() const { return Case(&abi_, &case_); }
 
  private:
@@ -144,6 +149,96 @@ TEST(OptimizerConfig, OfMuonIsOfWorkloadsWithWholeMatrices) {
   } catch (const Error& e) {
     EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
     EXPECT_NE(std::string(e.what()).find("expected optimizer = \"adamw\""), std::string::npos) << e.what();
+  }
+}
+
+std::string refusal_of(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT) << e.what();
+    return e.what();
+  }
+  return "";
+}
+
+struct Setting {
+  const char* param;
+  double number;
+};
+
+// One that nothing reads is refused, and what to set instead is said; at its default, or as a size has it, it is not.
+TEST(OptimizerConfig, RefusesSettingsThatNothingReads) {
+  struct {
+    const char* optimizer;
+    std::vector<Setting> settings;
+    const char* refusal;
+  } const table[] = {
+      {"muon", {{"muon_lr", 0.02}, {"muon_steps", 3}}, ""},
+      {"adamw", {{"muon_lr", 1e-3}}, ""},
+      {"adamw",
+       {{"muon_lr", 0.02}},
+       "optimizer = \"adamw\" does not read muon_lr = 0.02, which is of \"muon\"; leave it out, or set its default, "
+       "muon_lr = 0.001"},
+      {"sgd",
+       {{"muon_nesterov", 0}, {"muon_steps", 3}},
+       "optimizer = \"sgd\" does not read muon_nesterov = false, which is of \"muon\", and muon_steps = 3, which is of "
+       "\"muon\"; leave them out, or set their defaults, muon_nesterov = true and muon_steps = 5"},
+      {"muon",
+       {{"muon_momentum", 1}},
+       "muon_momentum = 1 takes nothing of a gradient, so that no matrix learns; expected less than 1"}};
+  for (const auto& row : table) {
+    AskedCase asked;
+    asked.set("optimizer", row.optimizer);
+    for (const Setting& s : row.settings) asked.set(s.param, s.number);
+    EXPECT_EQ(refusal_of([&] { optimizer_config(asked.of_host(), Matrices::are_whole); }), row.refusal);
+  }
+}
+
+TEST(RopeScaling, RefusesSettingsThatNothingReads) {
+  const char* const factor_of_1 =
+      "rope_scaling = \"linear\" scales by rope_factor = 1, which changes nothing; expected rope_factor above 1, or "
+      "rope_scaling = \"none\"";
+  struct {
+    const char *size, *kind;
+    std::vector<Setting> settings;
+    const char* refusal;
+  } const table[] = {
+      {"tiny", "none", {}, ""},
+      {"tiny", "linear", {{"rope_factor", 2}}, ""},
+      {"tiny", "linear", {}, factor_of_1},
+      {"tiny", "yarn", {{"rope_original_context", 64}, {"rope_attention_factor", 2}}, ""},
+      {"tiny",
+       "none",
+       {{"rope_factor", 4}},
+       "rope_scaling = \"none\" does not read rope_factor = 4, which is of \"linear\", \"llama3\" and \"yarn\"; leave "
+       "it out, or set its default, rope_factor = 1"},
+      {"tiny",
+       "llama3",
+       {{"rope_factor", 4}, {"rope_original_context", 64}, {"rope_truncate", 0}},
+       "rope_scaling = \"llama3\" does not read rope_truncate = false, which is of \"yarn\"; leave it out, or set its "
+       "default, rope_truncate = true"},
+      {"tiny",
+       "linear",
+       {{"rope_factor", 4}, {"rope_high_freq_factor", 8}, {"rope_beta_fast", 20}},
+       "rope_scaling = \"linear\" does not read rope_high_freq_factor = 8, which is of \"llama3\", and rope_beta_fast "
+       "= "
+       "20, which is of \"yarn\"; leave them out, or set their defaults, rope_high_freq_factor = 4 and rope_beta_fast "
+       "= "
+       "32"},
+      // What the size says of llama3 was not asked for.
+      {"llama3.2-1b", "none", {{"rope_factor", 32}, {"rope_original_context", 8192}}, ""},
+      {"llama3.2-1b",
+       "none",
+       {{"rope_factor", 16}, {"rope_original_context", 8192}},
+       "rope_scaling = \"none\" does not read rope_factor = 16, which is of \"linear\", \"llama3\" and \"yarn\"; leave "
+       "it out, or set its default, rope_factor = 1"}};
+  for (const auto& row : table) {
+    AskedCase asked;
+    asked.set("size", row.size);
+    asked.set("rope_scaling", row.kind);
+    for (const Setting& s : row.settings) asked.set(s.param, s.number);
+    EXPECT_EQ(refusal_of([&] { models::rope_scaling(asked.of_host()); }), row.refusal) << row.size << ' ' << row.kind;
   }
 }
 

@@ -344,8 +344,9 @@ inline constexpr auto accumulation_params =
               .at_most(1 << 16)
               .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"));
 
-// Reads rope_scaling_params; INVALID_ARGUMENT that names the parameter where a kind lacks one, or cannot be meant.
-compute::RotaryScaling rope_scaling(const Case& c);
+// Reads rope_scaling_params; INVALID_ARGUMENT that names the parameter where a kind lacks one, does not read one that
+// is set, or cannot be meant. `decided_by` as below: what a size says of other kinds counts as left out.
+compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by = "size");
 
 // Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the
 // result has a backward and is fused. It is not yet validated. Throws assay::Error.
