@@ -100,9 +100,12 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
   if (!in.read(reinterpret_cast<char*>(length_bytes), 8)) fail(file_, "is no safetensors file: shorter than 8 bytes");
   std::uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | length_bytes[i];
-  if (length > longest_header || 8 + length > size)
+  if (length > longest_header || 8 + length > size) {
+    if (length_bytes[0] == '{')
+      fail(file_, "is JSON, as the index of a model in several files is; expected one safetensors file with all of it");
     fail(file_, "is no safetensors file, or is cut short: its header would be " + std::to_string(length) +
                     " bytes of " + std::to_string(size));
+  }
   std::string text(length, '\0');
   in.read(text.data(), static_cast<std::streamsize>(length));
   const json header = header_of(file_, text);

@@ -306,10 +306,14 @@ TEST_F(Decoder, PublishedWeightsThatDoNotFitAreNamed) {
   std::string other = grouped_params + "batch_size = 2\n";
   other.replace(other.find("qkv_bias = true"), 15, "qkv_bias = false");
   other.replace(other.find("tied_embeddings = true"), 22, "tied_embeddings = false");
+  const std::string stored = grouped_data + "published.safetensors", part = "model-00001-of-00002.safetensors";
+  std::filesystem::copy_file(stored, folder() / part);
+  other.replace(other.find(stored), stored.size(), part);
   const auto failed = run_cases(other, "", 1);
   ASSERT_EQ(failed.size(), 1u);
   const std::string reason = failed[0]["reason"];
   EXPECT_NE(reason.find("tensor 'lm_head.weight' is missing"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("one of several by its name, and expected is one with the whole model"), std::string::npos);
   EXPECT_NE(reason.find("'model.layers.0.self_attn.k_proj.bias' is not a parameter"), std::string::npos) << reason;
 }
 

@@ -136,6 +136,8 @@ TEST_F(Safetensors, BrokenFilesAreNamed) {
   EXPECT_NE(message_of(file("absent")).find("cannot be opened"), std::string::npos);
   std::ofstream(file("short")) << "abc";
   EXPECT_NE(message_of(file("short")).find("shorter than 8 bytes"), std::string::npos);
+  std::ofstream(file("index")) << R"({"weight_map": {}})";
+  EXPECT_NE(message_of(file("index")).find("index of a model in several files"), std::string::npos);
   EXPECT_NE(message_of(write_raw("{nonsense", "")).find("no JSON object"), std::string::npos);
   EXPECT_NE(
       message_of(write_raw(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "1234")).find("cut short"),
