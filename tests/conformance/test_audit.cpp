@@ -98,8 +98,7 @@ TEST(Audit, OfLargeProductsTheFirstAndTheLastRowAreLookedAt) {
 
 TEST(Audit, EmptyTensorsHaveNothingToLookAt) {
   const Tensor none(nullptr, DType::f32, {0});
-  const std::string text =
-      reason_of(backend(), [&](compute::Backend& by) { by.run(op::Fill{.x = none, .value = 0}); });
+  const std::string text = reason_of(backend(), [&](compute::Backend& by) { by.run(op::Fill{.x = none, .value = 0}); });
   EXPECT_EQ(text.rfind("1 of 1 operations held against float64", 0), 0U) << text;
 }
 
