@@ -1,5 +1,5 @@
-// The files that a page is made of, as they lie in host/analysis/report/page and in the package of the plotting library. They
-// are part of the executable: a report needs no file of an installation.
+// The files that a page is made of, as they lie in host/analysis/report/page and in the package of the plotting
+// library. They are part of the executable: a report needs no file of an installation.
 #pragma once
 #include <span>
 #include <string_view>

@@ -191,7 +191,7 @@ TEST(OptimizerConfig, RefusesSettingsThatNothingReads) {
     AskedCase asked;
     asked.set("optimizer", row.optimizer);
     for (const Setting& s : row.settings) asked.set(s.param, s.number);
-    EXPECT_EQ(refusal_of([&] { optimizer_config(asked.of_host(), Matrices::are_whole); }), row.refusal);
+    EXPECT_EQ(refusal_of([&] { optimizer_config(asked.of_host(), WholeMatrixOptimizers::served); }), row.refusal);
   }
 }
 

@@ -10,7 +10,8 @@
 
 namespace assay::cpu {
 
-// The sanitized build has no kernels for AVX2: they come from the same lines as baseline's, which it runs in their place.
+// The sanitized build has no kernels for AVX2: they come from the same lines as baseline's, which it runs in their
+// place.
 #ifdef ASSAY_WITHOUT_AVX2_KERNELS
 namespace baseline {}
 namespace avx2 = baseline;
