@@ -124,10 +124,12 @@ TEST(Muon, RefusesWhatItDoesNotServe) {
 // Parameters with their optimizer, in memory of the device.
 class Trained {
  public:
-  Trained(const char* precision, const train::OptimizerConfig& config, const std::vector<train::Parameter>& parameters)
+  // `ranges`: what the optimizer is restricted to; none: the whole.
+  Trained(const char* precision, const train::OptimizerConfig& config, const std::vector<train::Parameter>& parameters,
+          const std::vector<train::ElementRange>& ranges = {})
       : set_(workload::precision_policy(precision, is_cuda() ? "cuda" : "cpu")),
         scaler_(set_.policy()),
-        optimizer_(config, filled(set_, parameters)),
+        optimizer_(restricted(train::Optimizer(config, filled(set_, parameters)), ranges)),
         values_(set_.value_bytes()),
         copy_(set_.copy_bytes()),
         gradients_(set_.gradient_bytes()),
@@ -151,6 +153,10 @@ class Trained {
   static ParameterSet& filled(ParameterSet& set, const std::vector<train::Parameter>& parameters) {
     for (const train::Parameter& p : parameters) set.add({p});
     return set;
+  }
+  static train::Optimizer restricted(train::Optimizer optimizer, const std::vector<train::ElementRange>& ranges) {
+    if (!ranges.empty()) optimizer.restrict_to(ranges);
+    return optimizer;
   }
   static void write(const Tensor& t, const Values& values) {
     const DeviceTensor from(t.dtype, {t.elements()}, values);
@@ -286,6 +292,36 @@ TEST(Muon, TrainsAsTorchDoes) {
               tolerance_of(set.policy().activation, 2e-5, 0.1));
       }
     }
+}
+
+// The momenta of ranges that lie apart are packed: of matrices that are evenly spaced among the weights they are evenly
+// spaced by less (0, 2 and 4 of the first share), or unevenly (those of the second one).
+TEST(Muon, UpdatesRangesThatLieApartAsTheWhole) {
+  std::vector<train::Parameter> parameters;
+  for (int i = 0; i < 9; ++i) parameters.push_back({.name = std::to_string(i), .dims = {16, 16}});
+  const auto ranges_of = [](const std::vector<std::int64_t>& matrices) {
+    std::vector<train::ElementRange> ranges;
+    for (const std::int64_t i : matrices) ranges.push_back({256 * i, 256 * (i + 1)});
+    return ranges;
+  };
+  const auto after_steps = [&](const std::vector<train::ElementRange>& ranges) {
+    Trained trained("fp32", {.name = "muon"}, parameters, ranges);
+    const std::int64_t elements = trained.set().arena_elements();
+    trained.put(trained.set().all_values(), random_values(DType::f32, elements, 1, 0.0, 0.1));
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      trained.put(trained.set().all_gradients(), random_values(DType::f32, elements, 2 + step, 0.0, 0.01));
+      trained.step();
+    }
+    return trained.read(trained.set().all_values());
+  };
+  const Values whole = after_steps({});
+  for (const std::vector<std::int64_t>& share : {std::vector<std::int64_t>{0, 2, 4, 7}, {0, 2, 3, 4, 6}}) {
+    const Values found = after_steps(ranges_of(share));
+    for (const std::int64_t i : share) {
+      const auto piece = [&](const Values& all) { return Values(all.begin() + 256 * i, all.begin() + 256 * (i + 1)); };
+      check("muon share", DType::f32, piece(found), piece(whole), tolerance_of(DType::f32, 2e-5, 0.05));
+    }
+  }
 }
 
 // A batch that holds fewer matrices at a time gives the same.

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a family of models always has, and no field says.
+// A row says what all models of a family have and no field of their files says.
 struct Family {
   const char *model_type, *architecture;
   bool qkv_bias = false;            // in every model
@@ -44,15 +44,16 @@ constexpr Family known_families[] = {
      .post_norms = true,
      .local_layers = true}};
 
-// Of a file for training from here: tokens that a tokenizer needs, how text is generated, formats, who wrote it. The
-// weights that training starts from are drawn as the workload's page says; max_position_embeddings is a bound that
-// changes no number, pretraining_tp how products are cut.
+// Fields that change no number of a training that starts here: they name the tokens of a tokenizer, formats and the
+// program that wrote the file, or say how text is generated. Workloads draw the weights that training starts from as
+// their pages say; max_position_embeddings is a bound, and pretraining_tp says how products are cut.
 constexpr const char* without_meaning[] = {
     "_name_or_path",  "bos_token_id",      "cache_implementation",    "dtype",
     "eos_token_id",   "initializer_range", "max_position_embeddings", "pad_token_id",
     "pretraining_tp", "torch_dtype",       "transformers_version",    "unsloth_fixed",
     "use_cache"};
 
+// The parameters that a file may decide. "size" is the one that a file takes the place of.
 constexpr const char* decided[] = {"size",
                                    "d_model",
                                    "d_ff",
@@ -84,10 +85,26 @@ constexpr const char* decided[] = {"size",
                                    "sliding_window",
                                    "full_attention_every"};
 
-// The first name that an object has twice: of two values one would be a guess.
+constexpr bool is_decided(std::string_view name) {
+  return std::find(std::begin(decided), std::end(decided), name) != std::end(decided);
+}
+
+// One of `decided`: another name does not compile.
+class DecidedParam {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal stands for it
+  consteval DecidedParam(const char* name) : name_(name) {
+    if (!is_decided(name)) throw "the name is missing in `decided`";
+  }
+  const char* name() const { return name_; }
+
+ private:
+  const char* name_;
+};
+
 struct Parsed {
   Json json;
-  std::string twice;
+  std::string twice;  // the first name that an object has twice: the reader would have to guess which value counts
 };
 Parsed parsed(const std::string& text) {
   if (is_nested_deeper(text)) return {Json(Json::value_t::discarded), ""};
@@ -210,7 +227,8 @@ class ConfigurationReader {
     const auto tied = fields_.boolean("tie_word_embeddings", !family->gemma);
     put("tied_embeddings", family->gemma ? std::optional(tied.value_or(true)) : tied);
     put("norm_eps", fields_.number("rms_norm_eps"));
-    for (const char* of : {"norms_from_one", "scaled_embeddings"}) put(of, Value(family->gemma));
+    put("norms_from_one", Value(family->gemma));
+    put("scaled_embeddings", Value(family->gemma));
     put("post_norms", Value(family->post_norms));
     fields_.only("use_bidirectional_attention", false, "a token sees those before it");
     fields_.only("use_mrope", false, "a position is one number here");
@@ -220,10 +238,10 @@ class ConfigurationReader {
 
  private:
   template <class T>
-  void put(const char* param, const std::optional<T>& value) {
-    if (value) out_.values[param] = Value(*value);
+  void put(DecidedParam param, const std::optional<T>& value) {
+    if (value) out_.values[param.name()] = Value(*value);
   }
-  void put(const char* param, Value value) { out_.values[param] = std::move(value); }
+  void put(DecidedParam param, Value value) { out_.values[param.name()] = std::move(value); }
 
   const Family* find_family() {
     std::vector<std::string> types;
@@ -256,7 +274,7 @@ class ConfigurationReader {
     put("d_model", width), put("layers", layers), put("heads", heads);
     put("d_ff", fields_.count("intermediate_size"));
     put("vocab_size", fields_.count("vocab_size"));
-    // Left out these are what transformers makes of the others: as many heads of keys, and a quotient.
+    // Where a file leaves them out, transformers takes as many heads of keys as of queries, and a quotient.
     put("kv_heads", Value(key_heads.value_or(0)));
     put("head_dim", Value(columns.value_or(0)));
     if (heads && key_heads && *heads % *key_heads != 0)
@@ -275,7 +293,7 @@ class ConfigurationReader {
     }
   }
 
-  // Every n-th layer sees everything: n is said, or where the first one of a list is that does.
+  // Every n-th layer sees all keys. A file says n, or lists the kinds of all layers: the first full one is the n-th.
   void read_layer_types(std::int64_t layers) {
     put("sliding_window", fields_.count("sliding_window"));
     fields_.know("_sliding_window_pattern");  // of the class, beside the list
@@ -310,7 +328,7 @@ class ConfigurationReader {
         if (fields_.has(cap)) fields_.problem(cap, "null: soft caps are not read from files");
       return;
     }
-    // Of a window that is switched off nothing counts.
+    // A file that switches its window off may say any size of it.
     fields_.know("max_window_layers");
     if (const auto used = fields_.boolean("use_sliding_window", false); used && !*used) {
       fields_.know("sliding_window");
@@ -326,7 +344,7 @@ class ConfigurationReader {
   void read_feed_forward(const Family& family) {
     put("gate_activation", Value(std::string(family.gemma ? "gelu_tanh" : "silu")));
     if (family.gemma) {
-      // Whichever it has; "gelu" is what the first files say of the form by tanh, as transformers reads it.
+      // A file has one of two fields. The first files say "gelu" and mean the form by tanh, as transformers reads it.
       const bool newer = fields_.has("hidden_activation");
       const char* const name = newer ? "hidden_activation" : "hidden_act";
       if (newer) fields_.know("hidden_act");
@@ -391,7 +409,7 @@ class ConfigurationReader {
 
   // False where the kind is not known, and so no field of it.
   bool read_scaling(Fields& s) {
-    // Of old files "type"; some have both, which then say the same.
+    // Old files call it "type"; some files have both names, which then say the same.
     const char* const key = s.has("rope_type") ? "rope_type" : "type";
     const auto kind = s.text(key);
     if (!kind) return false;
@@ -415,7 +433,7 @@ class ConfigurationReader {
     return true;
   }
 
-  // The paper's numbers, and transformers', where a file leaves them out.
+  // Where a file leaves a number out, the paper's counts, as in transformers.
   void read_yarn(Fields& s) {
     read_turns(s, {"beta_slow", "rope_beta_slow", s.number("beta_slow", false).value_or(1)},
                {"beta_fast", "rope_beta_fast", s.number("beta_fast", false).value_or(32)});
@@ -426,7 +444,8 @@ class ConfigurationReader {
   }
 
   struct Turns {
-    const char *field, *param;
+    const char* field;
+    DecidedParam param;
     std::optional<double> value;
   };
   void read_turns(Fields& s, const Turns& few, const Turns& many) {
@@ -453,8 +472,6 @@ ModelConfiguration read_model_configuration(const std::string& text) {
   return out;
 }
 
-bool is_of_model_configuration(std::string_view param) {
-  return std::find(std::begin(decided), std::end(decided), param) != std::end(decided);
-}
+bool is_of_model_configuration(std::string_view param) { return is_decided(param); }
 
 }  // namespace assay::host::experiment

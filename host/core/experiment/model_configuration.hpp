@@ -1,8 +1,9 @@
 // A model as its publisher describes it: the config.json that transformers keeps beside the weights, read as values of
 // the parameters that decoders have here.
 //
-// Nothing is guessed. A field that is not known, one that says what no workload does, and one that is missing are each
-// a problem of the file, named as they stand there; what is left out on purpose is a list (without_meaning).
+// The reader guesses nothing. A field that it does not know, one that says what no workload does, and one that is
+// missing are problems of the file, and the reader names each as it stands there. `without_meaning` lists the fields
+// that it leaves out on purpose.
 #pragma once
 #include "common/value.hpp"
 
@@ -18,7 +19,7 @@ struct ModelConfiguration {
   std::vector<std::string> problems;    // not empty: no value counts
 };
 
-// Of the families in model_configuration.cpp, by model_type.
+// Reads a file of one of the families that model_configuration.cpp lists, by its model_type.
 ModelConfiguration read_model_configuration(const std::string& text);
 
 // True for a parameter that such a file may decide.

@@ -219,7 +219,10 @@ void check(const op::Matmul& op) {
       invalid(op.name, "a residual whose steps are not those of c; expected the same: use add");
     if (op.accumulate || op.bias) invalid(op.name, "a residual with accumulate or a bias; expected it alone: use add");
   } else if (op.residual_scale != 1.0F) {
-    invalid(op.name, fmt::format("residual_scale {} and no residual; expected both", op.residual_scale));
+    invalid(
+        op.name,
+        fmt::format("residual_scale is {} and there is no residual to scale; expected a residual, or residual_scale 1",
+                    op.residual_scale));
   }
   if (!op.bias) return;
   require_dtype("matmul with a bias", op.bias, {c.dtype});

@@ -155,10 +155,13 @@ TEST_F(ShardedOptimizer, MuonServesFewerMatricesThanRanksAndUnevenShapes) {
                                .params = params + "d_model = 16\nd_ff = 64\nlayers = 1\nvocab_size = 23",
                                .measure = "warmup = 1\nsteps = 1",
                                .run = "threads = 1\nranks = 8"});
-  const auto uneven = records_of({.plugin = "sharded_optimizer",
-                                  .params = params + "d_model = 20\nd_ff = 36\nlayers = 2\nvocab_size = 77",
-                                  .measure = "warmup = 1\nsteps = 1",
-                                  .run = "threads = 1\nranks = 3"});
+  const auto uneven =
+      records_of({.plugin = "sharded_optimizer",
+                  .params = params + "d_model = 20\nd_ff = 36\nlayers = 2\nvocab_size = 77\nkv_heads = 1\n"
+                                     "qk_norm = true\nqkv_bias = true\ntied_embeddings = true\n"
+                                     "accumulation_steps = 2",
+                  .measure = "warmup = 1\nsteps = 1",
+                  .run = "threads = 1\nranks = 3"});
   for (const auto& records : {few, uneven}) {
     ASSERT_EQ(records.size(), 1u);
     EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];

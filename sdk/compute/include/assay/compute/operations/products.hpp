@@ -12,8 +12,8 @@ enum class ProductMath : std::int32_t { exact, tf32 };
 
 namespace op {
 
-// c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]) (+ s residual). Rank 2, 3 or 4, equal
-// leading dimensions; honours strides (last two dimensions: one of them contiguous).
+// c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]) (+ residual_scale residual). Rank 2, 3 or
+// 4, equal leading dimensions; honours strides (last two dimensions: one of them contiguous).
 //
 // Of numbers of 8 bits: c[m, n] = (a[m, k] b[n, k]^T) a_scale[m] b_scale[n], with a and b contiguous and of rank 2,
 // transpose_b alone, alpha 1, no sum and no bias; or, without b_scale, c = (a b^T) a_scale[0] (+ c). Sums are fp32;
@@ -27,7 +27,7 @@ struct Matmul {
   bool accumulate = false;
   // [n], the type of c: c[..., j] += bias[j] on the way. Not with `accumulate`; alpha 1.
   Optional<In> bias = {};
-  // The shape, steps and type of c: c += residual_scale residual on the way, rounded once. With neither of the others.
+  // The shape, steps and type of c: residual_scale times it joins the sum before rounding. Not with the two above.
   Optional<In> residual = {};
   float residual_scale = 1.0F;
   // fp32 [m], [n], or [1] and none: with numbers of 8 bits, and with them alone
