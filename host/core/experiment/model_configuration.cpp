@@ -27,12 +27,13 @@ struct Family {
   bool says_attention_bias = true;  // a field that may be true, of biases that include the output's
   bool says_mlp_bias = false;
   bool requires_head_dim = false;  // left out it is no quotient
+  bool requires_key_heads = true;  // left out they are a number that transformers sets, and not as many as of queries
   bool gemma = false;              // weights of norms count from one, GeGLU, scaled embeddings, tied where left out
   bool post_norms = false;         // at the ends of branches
   bool local_layers = false;       // with a window and a rotation of their own
 };
 constexpr Family known_families[] = {
-    {.model_type = "llama", .architecture = "LlamaForCausalLM", .says_mlp_bias = true},
+    {.model_type = "llama", .architecture = "LlamaForCausalLM", .says_mlp_bias = true, .requires_key_heads = false},
     {.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .qkv_bias = true, .says_attention_bias = false},
     {.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .qk_norm = true, .requires_head_dim = true},
     {.model_type = "gemma", .architecture = "GemmaForCausalLM", .requires_head_dim = true, .gemma = true},
@@ -269,12 +270,13 @@ class ConfigurationReader {
 
   void read_dimensions(const Family& family) {
     const auto width = fields_.count("hidden_size"), layers = fields_.count("num_hidden_layers"),
-               heads = fields_.count("num_attention_heads"), key_heads = fields_.count("num_key_value_heads", false),
+               heads = fields_.count("num_attention_heads"),
+               key_heads = fields_.count("num_key_value_heads", family.requires_key_heads),
                columns = fields_.count("head_dim", family.requires_head_dim);
     put("d_model", width), put("layers", layers), put("heads", heads);
     put("d_ff", fields_.count("intermediate_size"));
     put("vocab_size", fields_.count("vocab_size"));
-    // Where a file leaves them out, transformers takes as many heads of keys as of queries, and a quotient.
+    // Where a file of Llama leaves them out, transformers takes as many heads of keys as of queries, and a quotient.
     put("kv_heads", Value(key_heads.value_or(0)));
     put("head_dim", Value(columns.value_or(0)));
     if (heads && key_heads && *heads % *key_heads != 0)

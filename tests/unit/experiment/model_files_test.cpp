@@ -167,6 +167,7 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(problem(llama, R"({"rope_scaling": {"low_freq_factor": 4.0}})"),
             "\"rope_scaling.low_freq_factor\" is 4.0; expected 0 < \"low_freq_factor\" < \"high_freq_factor\"");
   EXPECT_EQ(problem(qwen3, R"({"head_dim": null})"), "\"head_dim\" is missing");
+  EXPECT_EQ(problem(qwen2, R"({"num_key_value_heads": null})"), "\"num_key_value_heads\" is missing");
   EXPECT_EQ(problem(qwen2, R"({"num_attention_heads": 10, "num_key_value_heads": 2})"),
             "\"hidden_size\" is 896; expected a multiple of \"num_attention_heads\", 10, or \"head_dim\"");
   EXPECT_EQ(problem(qwen3, R"({"sliding_window": 4096, "use_sliding_window": null})"),
