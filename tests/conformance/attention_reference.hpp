@@ -27,22 +27,37 @@ struct AttentionKind {
 
 struct AttentionSizes {
   std::int64_t batch, queries, keys, heads, depth;
-  std::int64_t fewer_key_heads = 0;  // 0: as many as heads
+  std::int64_t fewer_key_heads = 0;    // 0: as many as heads
+  std::int64_t other_value_depth = 0;  // the width of values; 0: as of queries and keys
 
+  std::int64_t value_depth() const { return other_value_depth > 0 ? other_value_depth : depth; }
   std::int64_t key_heads() const { return fewer_key_heads > 0 ? fewer_key_heads : heads; }
   std::int64_t query_count() const { return batch * queries * heads * depth; }
   std::int64_t key_count() const { return batch * keys * key_heads() * depth; }
-  // Where the numbers of a query begin, and of the key, or value, that head h of queries reads.
-  std::size_t query_at(std::int64_t b, std::int64_t t, std::int64_t h) const {
-    return static_cast<std::size_t>(((b * queries + t) * heads + h) * depth);
+  std::int64_t out_count() const { return batch * queries * heads * value_depth(); }
+  std::int64_t value_count() const { return batch * keys * key_heads() * value_depth(); }
+  // Where the numbers of a query begin and of its result, and of the key and the value that head h of queries reads.
+  std::size_t query_at(std::int64_t b, std::int64_t t, std::int64_t h) const { return row(b, t, h) * width(depth); }
+  std::size_t out_at(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return row(b, t, h) * width(value_depth());
   }
-  std::size_t key_at(std::int64_t b, std::int64_t t, std::int64_t h) const {
-    return static_cast<std::size_t>(((b * keys + t) * key_heads() + h / (heads / key_heads())) * depth);
+  std::size_t key_at(std::int64_t b, std::int64_t t, std::int64_t h) const { return key_row(b, t, h) * width(depth); }
+  std::size_t value_at(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return key_row(b, t, h) * width(value_depth());
+  }
+
+ private:
+  static std::size_t width(std::int64_t columns) { return static_cast<std::size_t>(columns); }
+  std::size_t row(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return static_cast<std::size_t>((b * queries + t) * heads + h);
+  }
+  std::size_t key_row(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return static_cast<std::size_t>((b * keys + t) * key_heads() + h / (heads / key_heads()));
   }
 };
 inline std::ostream& operator<<(std::ostream& out, const AttentionSizes& s) {
   return out << s.batch << "x" << s.queries << "x" << s.keys << "x" << s.heads << "x" << s.depth << ", "
-             << s.key_heads() << " heads of keys";
+             << s.key_heads() << " heads of keys, values " << s.value_depth();
 }
 
 struct Attended {
@@ -88,7 +103,8 @@ void each_query(const AttentionSizes& s, Visit visit) {
 // `mask` [B, H, Tq, Tk], what each probability is multiplied by; empty: 1.
 inline Attended attend(const AttentionSizes& s, const Values& q, const Values& k, const Values& v, double scale,
                        const AttentionKind& kind, const Values& mask = {}) {
-  Attended a{Values(q.size()), Values(static_cast<std::size_t>(s.batch * s.heads * s.queries))};
+  Attended a{Values(static_cast<std::size_t>(s.out_count())),
+             Values(static_cast<std::size_t>(s.batch * s.heads * s.queries))};
   each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
     const Values scores = scores_of(s, q, k, scale, kind, b, h, i);
     double high = -std::numeric_limits<double>::infinity(), sum = 0.0;
@@ -99,9 +115,9 @@ inline Attended attend(const AttentionSizes& s, const Values& q, const Values& k
     for (const double x : scores) sum += std::exp(x - high);
     a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = sum > 0 ? high + std::log(sum) : high;
     for (std::size_t j = 0; j < scores.size(); ++j)
-      for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d)
-        a.out[s.query_at(b, i, h) + d] += std::exp(scores[j] - high) / sum * mask_at(s, mask, b, h, i, j) *
-                                          v[s.key_at(b, static_cast<std::int64_t>(j), h) + d];
+      for (std::size_t d = 0; d < static_cast<std::size_t>(s.value_depth()); ++d)
+        a.out[s.out_at(b, i, h) + d] += std::exp(scores[j] - high) / sum * mask_at(s, mask, b, h, i, j) *
+                                        v[s.value_at(b, static_cast<std::int64_t>(j), h) + d];
   });
   return a;
 }
@@ -112,22 +128,24 @@ inline AttentionGradients attend_backward(const AttentionSizes& s, const Values&
   AttentionGradients g{Values(q.size()), Values(k.size()), Values(v.size()), Values(kind.sinks.size())};
   each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
     const Values scores = scores_of(s, q, k, scale, kind, b, h, i);
-    const std::size_t query = s.query_at(b, i, h);
-    const double delta = dot(&dout[query], &a.out[query], s.depth);
+    const std::size_t query = s.query_at(b, i, h), result = s.out_at(b, i, h);
+    const double delta = dot(&dout[result], &a.out[result], s.value_depth());
     const double lse = a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)];
     if (!kind.sinks.empty())
       g.sinks[static_cast<std::size_t>(h)] -= std::exp(kind.sinks[static_cast<std::size_t>(h)] - lse) * delta;
     for (std::size_t j = 0; j < scores.size(); ++j) {
       const std::size_t key = s.key_at(b, static_cast<std::int64_t>(j), h);
+      const std::size_t value = s.value_at(b, static_cast<std::int64_t>(j), h);
       const double p = std::exp(scores[j] - lse);
       const double t = kind.soft_cap > 0 && p > 0 ? scores[j] / kind.soft_cap : 0.0;
       const double kept = mask_at(s, mask, b, h, i, j);
-      const double ds = p * (kept * dot(&dout[query], &v[key], s.depth) - delta) * scale * (1 - t * t);
+      const double ds = p * (kept * dot(&dout[result], &v[value], s.value_depth()) - delta) * scale * (1 - t * t);
       for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d) {
-        g.v[key + d] += kept * p * dout[query + d];
         g.q[query + d] += ds * k[key + d];
         g.k[key + d] += ds * q[query + d];
       }
+      for (std::size_t d = 0; d < static_cast<std::size_t>(s.value_depth()); ++d)
+        g.v[value + d] += kept * p * dout[result + d];
     }
   });
   return g;
@@ -136,28 +154,36 @@ inline AttentionGradients attend_backward(const AttentionSizes& s, const Values&
 // Where q, k, v and their gradients lie: three views of one [B, T, 3, H, D] buffer, or [B, H, T, D] memory each.
 enum class AttentionLayout { packed, heads_outside };
 
-enum class AttentionSide { queries, keys };
+enum class AttentionSide { queries, keys, results, values };
 
-// One [batch, times, heads, depth] operand with memory in its layout; times and heads are those of its side.
+// One [batch, times, heads, width] operand with memory in its layout; its sizes are those of its side.
 class AttentionOperand {
  public:
   AttentionOperand(DType type, const AttentionSizes& s, AttentionSide side, AttentionLayout layout,
                    const Values* values = nullptr)
-      : AttentionOperand(type, s, side == AttentionSide::queries ? s.queries : s.keys,
-                         side == AttentionSide::queries ? s.heads : s.key_heads(), layout, values) {}
-  AttentionOperand(DType type, const AttentionSizes& s, std::int64_t times, std::int64_t heads, AttentionLayout layout,
-                   const Values* values)
-      : buffer_(layout == AttentionLayout::packed ? DeviceTensor(type, {s.batch, times, 3 * heads, s.depth})
-                                                  : DeviceTensor(type, {s.batch, heads, times, s.depth})) {
+      : AttentionOperand(type, s.batch, is_of_queries(side) ? s.queries : s.keys,
+                         is_of_queries(side) ? s.heads : s.key_heads(),
+                         is_wide_as_keys(side) ? s.depth : s.value_depth(), layout, values) {}
+  AttentionOperand(DType type, std::int64_t batch, std::int64_t times, std::int64_t heads, std::int64_t width,
+                   AttentionLayout layout, const Values* values)
+      : buffer_(layout == AttentionLayout::packed ? DeviceTensor(type, {batch, times, 3 * heads, width})
+                                                  : DeviceTensor(type, {batch, heads, times, width})) {
     view_ = layout == AttentionLayout::packed ? buffer_->slice(2, heads, heads) : buffer_->transposed(1, 2);
     if (!values) return;
-    const DeviceTensor plain(type, {s.batch, times, heads, s.depth}, *values);
+    const DeviceTensor plain(type, {batch, times, heads, width}, *values);
     run([&] { backend().run(op::Copy{.to = view_, .from = plain}); });
   }
   operator const Tensor&() const { return view_; }
   Values read() const { return buffer_.read(view_); }
 
  private:
+  static bool is_of_queries(AttentionSide side) {
+    return side == AttentionSide::queries || side == AttentionSide::results;
+  }
+  static bool is_wide_as_keys(AttentionSide side) {
+    return side == AttentionSide::queries || side == AttentionSide::keys;
+  }
+
   DeviceTensor buffer_;
   Tensor view_;
 };
@@ -166,9 +192,20 @@ inline bool by_cudnn(DType t) { return is_cuda() && t != DType::f32; }
 
 inline bool refused(DType t, const AttentionSizes& s, const AttentionKind& kind, bool backward) {
   const std::int64_t window = kind.window < s.keys ? kind.window : 0;
-  const cuda::AttentionProblem problem{t,      s.batch,       s.heads,     s.queries,
-                                       s.keys, s.depth,       kind.causal, backward,
-                                       0.0F,   s.key_heads(), window,      static_cast<float>(kind.soft_cap)};
+  const cuda::AttentionProblem problem{t,
+                                       s.batch,
+                                       s.heads,
+                                       s.queries,
+                                       s.keys,
+                                       s.depth,
+                                       kind.causal,
+                                       backward,
+                                       0.0F,
+                                       s.key_heads(),
+                                       window,
+                                       static_cast<float>(kind.soft_cap),
+                                       !kind.sinks.empty(),
+                                       s.value_depth()};
   return by_cudnn(t) && !cuda::attention_refusal(problem).empty();
 }
 

@@ -137,11 +137,11 @@ void test_attention(DType t, const AttentionSizes& s, const AttentionKind& kind,
   const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
   using enum AttentionSide;
   const Values q = random_values(t, s.query_count(), 10), k = random_values(t, s.key_count(), 11);
-  const Values v = random_values(t, s.key_count(), 12), dout = random_values(t, s.query_count(), 13);
+  const Values v = random_values(t, s.value_count(), 12), dout = random_values(t, s.out_count(), 13);
   const AttentionOperand q_there(t, s, queries, layout, &q), k_there(t, s, keys, layout, &k);
-  const AttentionOperand v_there(t, s, keys, layout, &v), dout_there(t, s, queries, layout, &dout);
-  const AttentionOperand out(t, s, queries, layout), dq(t, s, queries, layout);
-  const AttentionOperand dk(t, s, keys, layout), dv(t, s, keys, layout);
+  const AttentionOperand v_there(t, s, values, layout, &v), dout_there(t, s, results, layout, &dout);
+  const AttentionOperand out(t, s, results, layout), dq(t, s, queries, layout);
+  const AttentionOperand dk(t, s, keys, layout), dv(t, s, values, layout);
   const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
   const DeviceTensor step(DType::i64, {1}, {5});
   const AttentionShape shape{static_cast<float>(scale),
@@ -278,6 +278,24 @@ TEST(Attention, SoftCapAndSinks) {
     test_attention(DType::f32, s, {true, 20, 1.5, sinks(2)}, AttentionLayout::packed, 0.1F);
 }
 
+// Latent attention's widths, 192 of queries and keys to 128, and wider values; no multiples of a vector, groups (whole,
+// and by key tiles), rectangles, and whatever else changes scores or probabilities. cuDNN is asked for 192 to 128
+// alone.
+TEST(Attention, ValuesOfAnotherWidth) {
+  const Values sinks = random_values(DType::f32, 2, 14, 1.0, 3.0);
+  const AttentionSizes latent{1, 256, 256, 2, 192, 0, 128};
+  for (const DType t : float_types()) {
+    for (const AttentionLayout layout : {AttentionLayout::packed, AttentionLayout::heads_outside})
+      test_attention(t, latent, true, layout);
+    if (by_cudnn(t)) continue;
+    for (const AttentionSizes& s :
+         {AttentionSizes{2, 33, 33, 4, 24, 2, 13}, AttentionSizes{1, 65, 130, 3, 13, 1, 40},
+          AttentionSizes{1, 130, 97, 2, 8, 0, 256}, AttentionSizes{1, 200, 200, 1, 96, 0, 64}})
+      for (const bool causal : {false, true}) test_attention(t, s, causal, AttentionLayout::packed);
+    test_attention(t, {2, 33, 33, 2, 24, 1, 16}, {true, 9, 1.5, sinks}, AttentionLayout::packed, 0.1F);
+  }
+}
+
 TEST(Attention, ByCudnn) {
   if (!is_cuda()) GTEST_SKIP() << "the " << backend().kind() << " backend has no cuDNN";
   for (const DType t : {DType::bf16, DType::f16})
@@ -351,6 +369,9 @@ TEST(Attention, RefusesWhatItDoesNotServe) {
   const DeviceTensor integers(DType::i32, {1, 4, 2, 8});
   EXPECT_EQ(call(integers, integers, integers, integers, lse), ASSAY_UNSUPPORTED);
   EXPECT_EQ(call(q, k, odd, q, lse), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(q, k, DeviceTensor(DType::f32, {1, 6, 2, 0}), DeviceTensor(DType::f32, {1, 4, 2, 0}), lse),
+            ASSAY_INVALID_ARGUMENT)
+      << "values without columns";
   EXPECT_EQ(call(q, k, q, q, lse), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(q, k, k, q, short_lse), ASSAY_INVALID_ARGUMENT);
   const auto of_kind = [&](const AttentionShape& shape, const Tensor& sinks) {

@@ -52,6 +52,7 @@ std::string keys_text(const Op& op) {
   if (op.shape.window > 0) text += " window " + std::to_string(op.shape.window);
   if (op.shape.soft_cap > 0) text += " cap";
   if (op.sinks) text += " sinks";
+  if (op.v.dim(3) != op.q.dim(3)) text += " values " + std::to_string(op.v.dim(3));
   return text;
 }
 
@@ -114,7 +115,7 @@ double norm_of(const Values& x) { return std::sqrt(dot(x.data(), x.data(), x.siz
 void AuditedBackend::check_sums_of_backward(const op::AttentionBackward& op, const std::vector<std::int64_t>& pairs) {
   const Tensor& q = op.q;
   const std::int64_t key_heads = op.k.dim(2);
-  const auto width = static_cast<std::size_t>(q.dim(3));
+  const auto width = static_cast<std::size_t>(q.dim(3)), value_width = static_cast<std::size_t>(op.v.dim(3));
   // Of keys and values their head, of the others all heads that read it, one after the other.
   const auto read = [&](const Tensor& t, std::int64_t pair) {
     const std::int64_t members = t.dim(2) / key_heads;
@@ -134,24 +135,26 @@ void AuditedBackend::check_sums_of_backward(const op::AttentionBackward& op, con
   real().run(op);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const Before& b = all[i];
-    const auto equal = [&](const char* what, const Values& x, const Values& dx, const Values& y, const Values& dy) {
+    const auto equal = [&](const char* what, std::size_t columns, const Values& x, const Values& dx, const Values& y,
+                           const Values& dy) {
       SumsOfHead left, right;
-      left.add(x, dx, width);
-      right.add(y, dy, width);
+      left.add(x, dx, columns);
+      right.add(y, dy, columns);
       if (!std::isfinite(left.sum) || !std::isfinite(right.sum)) return;  // an overflow, which others look for
       const double allowed = sums_of_head * Judge::rounding_of(q.dtype) * std::sqrt(left.squares + right.squares) +
                              least_error(q.dtype) * (norm_of(x) + norm_of(y)) * (1 + norm_of(dx) + norm_of(dy));
       judge_->within(what, pairs[i], right.sum, left.sum, allowed);
     };
-    equal("the sum of v dv, which is that of out dout,", b.out, b.dout, b.v, read(op.dv, pairs[i]));
-    equal("the sum of k dk, which is that of q dq,", b.q, read(op.dq, pairs[i]), b.k, read(op.dk, pairs[i]));
+    equal("the sum of v dv, which is that of out dout,", value_width, b.out, b.dout, b.v, read(op.dv, pairs[i]));
+    equal("the sum of k dk, which is that of q dq,", width, b.q, read(op.dq, pairs[i]), b.k, read(op.dk, pairs[i]));
   }
 }
 
 // What both directions read of one head, and the probabilities of one query or one key.
 struct AttentionHead {
   Values q, k, v;
-  std::size_t queries = 0, keys = 0, width = 0;
+  std::size_t queries = 0, keys = 0;
+  std::size_t width = 0, value_width = 0;  // of queries and keys; of values and the result
   double scale = 0;
   bool causal = false;
   const audit::Mask* mask = nullptr;
@@ -209,6 +212,7 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
                     static_cast<std::size_t>(op.q.dim(1)),
                     static_cast<std::size_t>(op.k.dim(1)),
                     static_cast<std::size_t>(op.q.dim(3)),
+                    static_cast<std::size_t>(op.v.dim(3)),
                     static_cast<double>(op.shape.scale),
                     op.shape.causal,
                     &mask,
@@ -235,18 +239,19 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
                      error + 64 * 0x1p-24 * (1 + std::abs(most)));
       double weights = 0, squares = 0;  // of the terms of the whole row
       for (std::size_t j = 0; j < h.keys && odds > 0; ++j) {
-        const double weight = p[j] / total * p[j] / total * dot(&h.v[j * h.width], &h.v[j * h.width], h.width);
+        const double weight =
+            p[j] / total * p[j] / total * dot(&h.v[j * h.value_width], &h.v[j * h.value_width], h.value_width);
         weights += weight;
         squares += weight * weight;
       }
       const bool tells = weights > 0 && weights * weights >= std::fmax(terms_of_a_sum, (1 + odds) / odds) * squares;
       double differences = 0;
-      for (std::size_t c = 0; c < h.width; ++c) {
+      for (std::size_t c = 0; c < h.value_width; ++c) {
         double expected = 0, terms = 0, least = 0, variance = 0, largest = 0;
         for (std::size_t j = 0; j < h.keys; ++j) {
-          if (h.visible(i, j)) least += least_error(op.q.dtype) * std::abs(h.v[j * h.width + c]);
+          if (h.visible(i, j)) least += least_error(op.q.dtype) * std::abs(h.v[j * h.value_width + c]);
           if (p[j] == 0) continue;
-          const double term = p[j] / total * h.kept(i, j) * h.v[j * h.width + c];
+          const double term = p[j] / total * h.kept(i, j) * h.v[j * h.value_width + c];
           expected += term;
           terms += std::abs(term);
           variance += odds * term * term;
@@ -256,9 +261,10 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
             odds > 0 ? most_deviations_of_draws * std::sqrt(variance) + most_of_one_draw * largest * std::fmax(1, odds)
                      : 0;
         judge_->element(
-            op.out, "out", static_cast<std::int64_t>(i * h.width + c), found[r * h.width + c], expected, terms,
+            op.out, "out", static_cast<std::int64_t>(i * h.value_width + c), found[r * h.value_width + c], expected,
+            terms,
             terms * (2 * error + product_error(math_, op.q.dtype, Judge::rounding_of(op.q.dtype))) + least + drawn);
-        const double difference = found[r * h.width + c] - expected;
+        const double difference = found[r * h.value_width + c] - expected;
         differences += difference * difference;
       }
       if (!tells) continue;
@@ -279,7 +285,7 @@ AuditedBackend::SinkSums AuditedBackend::sink_sums(const op::AttentionBackward& 
   if (!op.sinks) return sums;
   const Values sinks = judge_->read(op.sinks);
   const Values before = op.accumulate ? judge_->read(op.dsinks) : Values(sinks.size());
-  const auto width = static_cast<std::size_t>(op.q.dim(3));
+  const auto width = static_cast<std::size_t>(op.out.dim(3));
   for (const std::int64_t head : {std::int64_t{0}, op.q.dim(2) - 1}) {
     const auto h = static_cast<std::size_t>(head);
     SinkSums::Of of{head, before[h], std::abs(before[h])};
@@ -323,7 +329,7 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
     Before b{{judge_->read(head_of(op.q, batch, head)), judge_->read(head_of(op.k, batch, head / group)),
               judge_->read(head_of(op.v, batch, head / group)), static_cast<std::size_t>(op.q.dim(1)),
               static_cast<std::size_t>(op.k.dim(1)), static_cast<std::size_t>(op.q.dim(3)),
-              static_cast<double>(op.shape.scale), op.shape.causal, &mask,
+              static_cast<std::size_t>(op.v.dim(3)), static_cast<double>(op.shape.scale), op.shape.causal, &mask,
               (batch * heads + head) * op.q.dim(1) * op.k.dim(1), static_cast<std::size_t>(op.shape.window),
               static_cast<double>(op.shape.soft_cap)},
              judge_->read(head_of(op.dout, batch, head)),
@@ -332,8 +338,9 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
              judge_->read(op.lse.slice(0, batch, 1).slice(1, head, 1))};
     const Values o = judge_->read(head_of(op.out, batch, head));
     for (std::size_t i = 0; i < b.head.queries; ++i) {
-      b.delta.push_back(dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
-      b.delta_terms.push_back(size_of_dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
+      b.delta.push_back(dot(&o[i * b.head.value_width], &b.dout[i * b.head.value_width], b.head.value_width));
+      b.delta_terms.push_back(
+          size_of_dot(&o[i * b.head.value_width], &b.dout[i * b.head.value_width], b.head.value_width));
     }
     return b;
   };
@@ -359,8 +366,8 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
       const AttentionHead& h = b.head;
       if (!h.visible(i, j)) return Pair{0, 0, 0, -1, 0};
       const double p = std::exp(h.score(i, j) - b.lse[i]), kept = h.kept(i, j);
-      const double dp = dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
-      const double dp_terms = size_of_dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
+      const double dp = dot(&b.dout[i * h.value_width], &h.v[j * h.value_width], h.value_width) * kept;
+      const double dp_terms = size_of_dot(&b.dout[i * h.value_width], &h.v[j * h.value_width], h.value_width) * kept;
       const double error = 2 * score_error(h.score_terms(i, j) + std::abs(b.lse[i]), math_, op.q.dtype) + on_the_way;
       const double terms = p * (dp_terms + b.delta_terms[i]);
       return Pair{p, kept, p * (dp - b.delta[i]) * h.slope(i, j), terms, error};
@@ -368,7 +375,8 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
     const auto row = [&](const Tensor& t, const char* name, std::int64_t head, const Places& places, std::size_t others,
                          auto term) {
       const Values found = judge_->read_rows(head_of(t, batch, head), places);
-      Values expected(any.width), terms(any.width), stored(any.width);
+      const auto width = static_cast<std::size_t>(t.dim(3));
+      Values expected(width), terms(width), stored(width);
       for (std::size_t r = 0; r < places.size(); ++r) {
         std::fill(expected.begin(), expected.end(), 0);
         std::fill(terms.begin(), terms.end(), 0);
@@ -376,15 +384,15 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
         for (std::size_t o = 0; o < others; ++o) {
           const auto [value, size, error, vector] = term(static_cast<std::size_t>(places[r]), o);
           if (size < 0) continue;  // not visible
-          for (std::size_t c = 0; c < any.width; ++c) {
+          for (std::size_t c = 0; c < width; ++c) {
             expected[c] += value * vector[c];
             terms[c] += size * std::abs(vector[c]);
             stored[c] += (size * error + least_error(op.q.dtype)) * std::abs(vector[c]);
           }
         }
-        for (std::size_t c = 0; c < any.width; ++c)
-          judge_->element(t, name, places[r] * static_cast<std::int64_t>(any.width) + static_cast<std::int64_t>(c),
-                          found[r * any.width + c], expected[c], terms[c], stored[c]);
+        for (std::size_t c = 0; c < width; ++c)
+          judge_->element(t, name, places[r] * static_cast<std::int64_t>(width) + static_cast<std::int64_t>(c),
+                          found[r * width + c], expected[c], terms[c], stored[c]);
       }
     };
     struct Term {
@@ -408,7 +416,7 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
       const Before& b = members[o / any.queries];
       const std::size_t i = o % any.queries;
       const Pair s = at(b, i, j);
-      return Term{s.p * s.kept, s.terms < 0 ? -1 : s.p * s.kept, s.error, &b.dout[i * any.width]};
+      return Term{s.p * s.kept, s.terms < 0 ? -1 : s.p * s.kept, s.error, &b.dout[i * any.value_width]};
     });
   }
 }

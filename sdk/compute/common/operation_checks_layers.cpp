@@ -112,14 +112,14 @@ void require_softmax(const char* operation, const Tensor& x, std::initializer_li
   require_some_columns(operation, x);
 }
 
-// A [batch, time, heads, depth] operand; `like` gives the expected type, batch and depth.
-void require_operand(const char* operation, const char* name, const Tensor& t, const Tensor& like, std::int64_t time,
-                     std::int64_t heads) {
+// A [batch, time, heads, width] operand; `q` gives the expected type and batch.
+void require_operand(const char* operation, const char* name, const Tensor& t, const Tensor& q, std::int64_t time,
+                     std::int64_t heads, std::int64_t width) {
   require_rank(operation, t, 4);
-  require_dtype(operation, t, {like.dtype});
-  if (t.dim(0) != like.dim(0) || t.dim(1) != time || t.dim(2) != heads || t.dim(3) != like.dim(3))
+  require_dtype(operation, t, {q.dtype});
+  if (t.dim(0) != q.dim(0) || t.dim(1) != time || t.dim(2) != heads || t.dim(3) != width)
     invalid(operation, fmt::format("{} is [{}, {}, {}, {}]; expected [{}, {}, {}, {}]", name, t.dim(0), t.dim(1),
-                                   t.dim(2), t.dim(3), like.dim(0), time, heads, like.dim(3)));
+                                   t.dim(2), t.dim(3), q.dim(0), time, heads, width));
   if (t.dim(3) > 1 && t.step(3) != 1)
     reject(operation,
            fmt::format("{} has stride {} over the head dimension; expected 1: copy it first", name, t.step(3)));
@@ -164,16 +164,19 @@ void require_attention(const Op& op) {
   const Tensor& q = op.q;
   require_rank(op.name, q, 4);
   require_rank(op.name, op.k, 4);
+  require_rank(op.name, op.v, 4);
   require_float(op.name, q);
   if (q.dim(3) == 0) invalid(op.name, "the head dimension is 0; expected at least 1");
+  if (op.v.dim(3) == 0) invalid(op.name, "the width of values is 0; expected at least 1");
   const std::int64_t queries = q.dim(1), keys = op.k.dim(1), heads = q.dim(2), key_heads = op.k.dim(2);
   if (key_heads == 0 ? heads != 0 : heads % key_heads != 0)
     invalid(op.name, fmt::format("{} heads of queries and {} of keys given; expected a multiple of those of keys",
                                  heads, key_heads));
-  require_operand(op.name, "q", q, q, queries, heads);
-  require_operand(op.name, "k", op.k, q, keys, key_heads);
-  require_operand(op.name, "v", op.v, q, keys, key_heads);
-  require_operand(op.name, "out", op.out, q, queries, heads);
+  const std::int64_t width = q.dim(3), value_width = op.v.dim(3);
+  require_operand(op.name, "q", q, q, queries, heads, width);
+  require_operand(op.name, "k", op.k, q, keys, key_heads, width);
+  require_operand(op.name, "v", op.v, q, keys, key_heads, value_width);
+  require_operand(op.name, "out", op.out, q, queries, heads, value_width);
   require_dtype(op.name, op.lse, {DType::f32});
   require_contiguous(op.name, op.lse);
   if (op.lse.elements() != q.dim(0) * q.dim(1) * q.dim(2))
@@ -206,10 +209,13 @@ void check(const op::AttentionForward& op) { require_attention(op); }
 
 void check(const op::AttentionBackward& op) {
   require_attention(op);
-  require_operand(op.name, "dout", op.dout, op.q, op.q.dim(1), op.q.dim(2));
-  require_operand(op.name, "dq", op.dq, op.q, op.q.dim(1), op.q.dim(2));
-  require_operand(op.name, "dk", op.dk, op.q, op.k.dim(1), op.k.dim(2));
-  require_operand(op.name, "dv", op.dv, op.q, op.k.dim(1), op.k.dim(2));
+  const auto require_like_operand = [&](const char* name, const Tensor& t, const Tensor& like) {
+    require_operand(op.name, name, t, op.q, like.dim(1), like.dim(2), like.dim(3));
+  };
+  require_like_operand("dout", op.dout, op.out);
+  require_like_operand("dq", op.dq, op.q);
+  require_like_operand("dk", op.dk, op.k);
+  require_like_operand("dv", op.dv, op.v);
   require_sink_gradients(op);
   if (op.dsinks) require_sinks(op.name, "dsinks", op.dsinks, op.q.dim(2), op.q.dtype);
 }

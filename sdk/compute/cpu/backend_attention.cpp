@@ -40,6 +40,7 @@ AttentionArgs attention_args(const Op& op) {
   args.queries = q.dim(1);
   args.heads = q.dim(2);
   args.depth = q.dim(3);
+  args.value_depth = op.v.dim(3);
   args.keys = op.k.dim(1);
   args.key_heads = op.k.dim(2);
   args.q = view_of(q);

@@ -31,6 +31,11 @@ inline bool over_keys(AttentionOperand operand) {
   using enum AttentionOperand;
   return operand == k || operand == v || operand == dk || operand == dv;
 }
+// As wide as values, which may be narrower or wider than queries and keys.
+inline std::int64_t width_of(const AttentionKey& key, AttentionOperand operand) {
+  using enum AttentionOperand;
+  return operand == v || operand == out || operand == dout || operand == dv ? key.value_depth : key.depth;
+}
 inline std::size_t operands_of(const AttentionKey& key) {
   return key.backward ? attention_operands : index_of(AttentionOperand::dout);
 }
@@ -43,8 +48,9 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
       .set_compute_data_type(fe::DataType_t::FLOAT);
   // Ours is [B, T, H, D], cuDNN's [B, H, T, D]: the strides carry the difference.
   const auto dims = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
-    return over_keys(operand) ? std::vector{key.batch, key.key_heads, key.keys, key.depth}
-                              : std::vector{key.batch, key.heads, key.queries, key.depth};
+    const std::int64_t width = width_of(key, operand);
+    return over_keys(operand) ? std::vector{key.batch, key.key_heads, key.keys, width}
+                              : std::vector{key.batch, key.heads, key.queries, width};
   };
   const auto strides = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
     const AttentionKey::Strides& s = key.strides[index_of(operand)];

@@ -13,12 +13,14 @@ struct AttentionProblem {
   std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
   bool causal = true;  // key j is visible to query i when j <= i + (keys - queries)
   bool backward = false;
-  float dropout = 0.0F;              // the probability that one is dropped
-  std::int64_t fewer_key_heads = 0;  // heads of keys and values; 0: as many as `heads`
-  std::int64_t window = 0;           // fewer than `keys`; 0: a query sees all that `causal` lets it see
-  float soft_cap = 0.0F;             // of the scores; 0: none
-  bool sinks = false;                // one more score for each head
+  float dropout = 0.0F;                // the probability that one is dropped
+  std::int64_t fewer_key_heads = 0;    // heads of keys and values; 0: as many as `heads`
+  std::int64_t window = 0;             // fewer than `keys`; 0: a query sees all that `causal` lets it see
+  float soft_cap = 0.0F;               // of the scores; 0: none
+  bool sinks = false;                  // one more score for each head
+  std::int64_t other_value_depth = 0;  // the width of values; 0: as `depth`
 
+  std::int64_t value_depth() const { return other_value_depth > 0 ? other_value_depth : depth; }
   std::int64_t key_heads() const { return fewer_key_heads > 0 ? fewer_key_heads : heads; }
 };
 
@@ -31,6 +33,9 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   if (p.depth < 8 || p.depth > 256 || p.depth % 8 != 0)
     return "head dimension " + to_string(p.depth) +
            " given; 16-bit attention serves multiples of 8 from 8 to 256: change the number of heads, or use fp32";
+  if (p.value_depth() < 8 || p.value_depth() > 256 || p.value_depth() % 8 != 0)
+    return "values of width " + to_string(p.value_depth()) +
+           " given; 16-bit attention serves multiples of 8 from 8 to 256: use fp32, or the naive attention";
   if (p.batch < 1 || p.heads < 1 || p.queries < 1 || p.keys < 1)
     return "batch " + to_string(p.batch) + ", " + to_string(p.heads) + " heads, " + to_string(p.queries) +
            " queries and " + to_string(p.keys) + " keys given; 16-bit attention serves at least one of each";

@@ -64,7 +64,8 @@ AttentionProblem problem_of(const Op& op) {
           op.k.dim(2),
           window_of(op),
           op.shape.soft_cap,
-          static_cast<bool>(op.sinks)};
+          static_cast<bool>(op.sinks),
+          op.v.dim(3) == op.q.dim(3) ? 0 : op.v.dim(3)};
 }
 
 // Why no kernel serves the operation, as a sentence; empty when one does.
@@ -80,6 +81,9 @@ std::string refusal_of(const Op& op) {
   }
   if (op.q.dim(3) > attention_fp32_most_depth)
     return "head dimension " + to_string(op.q.dim(3)) + " given; fp32 attention serves at most " +
+           to_string(attention_fp32_most_depth) + ": use more heads, or the naive attention";
+  if (op.v.dim(3) > attention_fp32_most_depth)
+    return "values of width " + to_string(op.v.dim(3)) + " given; fp32 attention serves at most " +
            to_string(attention_fp32_most_depth) + ": use more heads, or the naive attention";
   if (op.q.dim(1) > attention_fp32_most_times || op.k.dim(1) > attention_fp32_most_times)
     return to_string(op.q.dim(1)) + " queries and " + to_string(op.k.dim(1)) +

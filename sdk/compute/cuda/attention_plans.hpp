@@ -26,8 +26,9 @@ struct AttentionKey {
     auto operator<=>(const Strides&) const = default;
   };
   compute::DType dtype = compute::DType::bf16;
-  std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
-  std::int64_t key_heads = 0;  // of k, v, dk and dv; `heads` is a multiple of it
+  std::int64_t batch = 0, heads = 0, queries = 0, keys = 0;
+  std::int64_t depth = 0, value_depth = 0;  // of q, k and their gradients; of v, out and theirs
+  std::int64_t key_heads = 0;               // of k, v, dk and dv; `heads` is a multiple of it
   bool causal = true, backward = false;
   float scale = 1.0F;
   float dropout = 0.0F;  // the probability; 0: a graph without random numbers
@@ -41,7 +42,7 @@ struct AttentionKey {
   // problems have equal keys.
   void set_strides(AttentionOperand operand, const compute::Tensor& t);
   // "attention_backward bf16 4x12 heads, 512x512x64 causal window 128 cap 50 sinks dropout 0.1"; "4x14 heads, 2 of
-  // keys" where these are fewer.
+  // keys" where these are fewer; "512x512x192 values 128" where these have another width.
   std::string text() const;
   // And how the operands lie in memory, on which a kernel's speed may depend as well.
   std::string text_with_strides() const;

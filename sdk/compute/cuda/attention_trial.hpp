@@ -75,7 +75,8 @@ inline std::size_t operand_bytes(const AttentionKey& key, std::size_t operand) {
   const AttentionKey::Strides& s = key.strides[operand];
   const bool of_keys = over_keys(static_cast<AttentionOperand>(operand));
   const std::int64_t times = of_keys ? key.keys : key.queries, heads = of_keys ? key.key_heads : key.heads;
-  const std::int64_t last = (key.batch - 1) * s.batch + (times - 1) * s.time + (heads - 1) * s.head + key.depth - 1;
+  const std::int64_t last = (key.batch - 1) * s.batch + (times - 1) * s.time + (heads - 1) * s.head +
+                            width_of(key, static_cast<AttentionOperand>(operand)) - 1;
   return static_cast<std::size_t>(last + 1) * size_of(key.dtype);
 }
 

@@ -24,6 +24,7 @@ AttentionKey cudnn_key(const Op& op) {
   key.queries = op.q.dim(1);
   key.heads = op.q.dim(2);
   key.depth = op.q.dim(3);
+  key.value_depth = op.v.dim(3);
   key.keys = op.k.dim(1);
   key.key_heads = op.k.dim(2);
   key.causal = op.shape.causal;
@@ -58,6 +59,7 @@ AttentionFp32Args fp32_args(const Op& op) {
   args.queries = static_cast<int>(op.q.dim(1));
   args.heads = op.q.dim(2);
   args.depth = static_cast<int>(op.q.dim(3));
+  args.value_depth = static_cast<int>(op.v.dim(3));
   args.keys = static_cast<int>(op.k.dim(1));
   args.key_heads = op.k.dim(2);
   args.group = args.key_heads > 0 ? static_cast<int>(args.heads / args.key_heads) : 1;
@@ -89,7 +91,7 @@ SinkArgs sink_args(const op::AttentionBackward& op) {
   args.batch = op.q.dim(0);
   args.queries = op.q.dim(1);
   args.heads = op.q.dim(2);
-  args.depth = op.q.dim(3);
+  args.depth = op.out.dim(3);
   args.out = sink_view(op.out);
   args.dout = sink_view(op.dout);
   args.lse = data_of<float>(op.lse);

@@ -61,13 +61,14 @@ struct Cost {
     set(op, ASSAY_OPERATION_PRODUCT, 2 * count(op.dy.elements()) * count(op.x.dim(1)), bytes_of(op),
         arithmetic_of(op.dy.dtype, math));
   }
-  // Two products of the forward, five of the backward, which makes the scores again.
+  // Two products of the forward, one of them over the values' width; five of the backward, which makes the scores
+  // again: two over it.
   void operator()(const op::AttentionForward& op) {
-    set(op, ASSAY_OPERATION_ATTENTION, 4 * pairs_of(op) * count(op.q.dim(3)), bytes_of(op),
+    set(op, ASSAY_OPERATION_ATTENTION, 2 * pairs_of(op) * count(op.q.dim(3) + op.v.dim(3)), bytes_of(op),
         arithmetic_of(op.q.dtype, ProductMath::exact));
   }
   void operator()(const op::AttentionBackward& op) {
-    set(op, ASSAY_OPERATION_ATTENTION, 10 * pairs_of(op) * count(op.q.dim(3)), bytes_of(op),
+    set(op, ASSAY_OPERATION_ATTENTION, 2 * pairs_of(op) * count(3 * op.q.dim(3) + 2 * op.v.dim(3)), bytes_of(op),
         arithmetic_of(op.q.dtype, ProductMath::exact));
   }
   // Of the table the rows alone that are looked up.

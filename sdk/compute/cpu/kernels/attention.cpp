@@ -16,16 +16,16 @@ struct ForwardScratch {
   float *k_transposed, *v;             // of the key tile
   float* scores;
 
-  static int64_t floats(int64_t panel, int64_t padded) {
-    return panel * (2 * padded + 2) + tile_keys * 2 * padded + tile_queries * tile_keys;
+  static int64_t floats(int64_t panel, const Widths& padded) {
+    return (panel + tile_keys) * (padded.keys + padded.values) + 2 * panel + tile_queries * tile_keys;
   }
-  ForwardScratch(float* p, int64_t panel, int64_t padded) {
-    q = p, p += panel * padded;
-    out = p, p += panel * padded;
+  ForwardScratch(float* p, int64_t panel, const Widths& padded) {
+    q = p, p += panel * padded.keys;
+    out = p, p += panel * padded.values;
     row_max = p, p += panel;
     row_sum = p, p += panel;
-    k_transposed = p, p += padded * tile_keys;
-    v = p, p += tile_keys * padded;
+    k_transposed = p, p += padded.keys * tile_keys;
+    v = p, p += tile_keys * padded.values;
     scores = p;
   }
 };
@@ -77,32 +77,32 @@ static void drop_tile(const AttentionArgs& a, const Mask& mask, int64_t batch, i
 template <class T>
 static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batch, int64_t head, int64_t first,
                           int64_t rows, const ForwardScratch& s) {
-  const int64_t padded = round_to_lanes(a.depth);
+  const Widths padded(a);
   const int64_t key_head = head / group_of(a), key_end = keys_end(a, first, rows);
   const SoftCap cap(a.soft_cap);
   pack_rows(row_of<const T>(a.q, batch, head, first), a.q.time_stride, rows, a.depth, a.scale * log2_e, s.q);
-  for (int64_t i = 0; i < rows * padded; ++i) s.out[i] = 0.0f;
+  for (int64_t i = 0; i < rows * padded.values; ++i) s.out[i] = 0.0f;
   for (int64_t i = 0; i < rows; ++i) s.row_max[i] = -__builtin_inff(), s.row_sum[i] = 0.0f;
 
   for (int64_t key = keys_begin(a, first); key < key_end; key += tile_keys) {
     const int key_count = int(smaller(tile_keys, key_end - key));
     pack_transposed(row_of<const T>(a.k, batch, key_head, key), a.k.time_stride, key_count, a.depth, s.k_transposed,
                     tile_keys);
-    pack_rows(row_of<const T>(a.v, batch, key_head, key), a.v.time_stride, key_count, a.depth, 1.0f, s.v);
+    pack_rows(row_of<const T>(a.v, batch, key_head, key), a.v.time_stride, key_count, a.value_depth, 1.0f, s.v);
     for (int64_t block = 0; block < rows; block += tile_queries) {
       const ScoreTile tile = tile_of(a, first + block, smaller(tile_queries, rows - block), key, key_count);
       if (tile.is_empty()) continue;
-      float* out = s.out + block * padded;
+      float* out = s.out + block * padded.values;
       multiply_tiles<Stored::as_is, Into::zero>(
-          Tiles{s.q + block * padded, padded, s.k_transposed, tile_keys, s.scores, tile_keys}, tile.rows, key_count,
-          [&](int row, int n) {
+          Tiles{s.q + block * padded.keys, padded.keys, s.k_transposed, tile_keys, s.scores, tile_keys}, tile.rows,
+          key_count, [&](int row, int n) {
             return Reach{0, int(a.depth), tile.visible(row + n - 1)};
           });
-      softmax_tile(tile, cap, s.scores, s.row_max + block, s.row_sum + block, out, padded);
+      softmax_tile(tile, cap, s.scores, s.row_max + block, s.row_sum + block, out, padded.values);
       if (mask.drops()) drop_tile(a, mask, batch, head, tile, s.scores);
-      multiply_tiles<Stored::as_is, Into::sum>(Tiles{s.scores, tile_keys, s.v, padded, out, padded}, tile.rows,
-                                               int(padded), [&](int row, int n) {
-                                                 return Reach{0, tile.visible(row + n - 1), int(padded)};
+      multiply_tiles<Stored::as_is, Into::sum>(Tiles{s.scores, tile_keys, s.v, padded.values, out, padded.values},
+                                               tile.rows, int(padded.values), [&](int row, int n) {
+                                                 return Reach{0, tile.visible(row + n - 1), int(padded.values)};
                                                });
     }
   }
@@ -118,18 +118,20 @@ static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batc
     }
     const Vec share = splat(s.row_max[i] == -__builtin_inff() ? 0.0f : fade / sum);
     T* out = row_of<T>(a.out, batch, head, first + i);
-    each(a.depth, [&](int64_t c, auto span) { store_span(out + c, load_vec(s.out + i * padded + c) * share, span); });
+    each(a.value_depth,
+         [&](int64_t c, auto span) { store_span(out + c, load_vec(s.out + i * padded.values + c) * share, span); });
     lse[i] = high * ln_2 + __builtin_logf(sum);
   }
 }
 
 static int64_t forward_scratch_bytes(const AttentionArgs& a) {
-  return 4 * a.threads * ForwardScratch::floats(panel_rows(a), round_to_lanes(a.depth));
+  return 4 * a.threads * ForwardScratch::floats(panel_rows(a), Widths(a));
 }
 
 template <class T>
 static void forward_typed(const AttentionArgs& a) {
-  const int64_t panel = panel_rows(a), padded = round_to_lanes(a.depth);
+  const int64_t panel = panel_rows(a);
+  const Widths padded(a);
   const int64_t panels = divide_up(a.queries, panel), heads = a.batch * a.heads;
   const Mask mask(a.dropout);
 #pragma omp parallel num_threads(a.threads)

@@ -17,8 +17,10 @@ struct AttentionView {
 struct AttentionArgs {
   AttentionView q, k, v, out, dout, dq, dk, dv;  // the gradients are for the backward alone
   float* lse;                                    // [batch, heads, queries]
-  int64_t batch, heads, queries, keys, depth;
-  int64_t key_heads;  // of k, v, dk, dv; `heads` is a multiple of it
+  int64_t batch, heads, queries, keys;
+  int64_t depth;        // of q, k, dq, dk
+  int64_t value_depth;  // of v, out, dout, dv
+  int64_t key_heads;    // of k, v, dk, dv; `heads` is a multiple of it
   float scale;
   bool causal;          // key j is visible to query i when j <= i + (keys - queries)
   int64_t window;       // and when i + (keys - queries) - j < window; 0: no bound

@@ -22,27 +22,28 @@ struct BackwardScratch {
   float *k, *k_transposed, *v_transposed, *dk, *dv;  // of the key tile
   float *p, *ds;                                     // of the score tile
 
-  static int64_t floats(int64_t panel, int64_t padded) {
-    return panel * (3 * padded + 2) + tile_keys * 5 * padded + 2 * tile_queries * tile_keys;
+  static int64_t floats(int64_t panel, const Widths& padded) {
+    return panel * (2 * padded.keys + padded.values + 2) + tile_keys * (3 * padded.keys + 2 * padded.values) +
+           2 * tile_queries * tile_keys;
   }
-  BackwardScratch(float* at, int64_t panel, int64_t padded) {
-    q = at, at += panel * padded;
-    dout = at, at += panel * padded;
-    dq = at, at += panel * padded;
+  BackwardScratch(float* at, int64_t panel, const Widths& padded) {
+    q = at, at += panel * padded.keys;
+    dout = at, at += panel * padded.values;
+    dq = at, at += panel * padded.keys;
     lse = at, at += panel;
     delta = at, at += panel;
-    k = at, at += tile_keys * padded;
-    k_transposed = at, at += padded * tile_keys;
-    v_transposed = at, at += padded * tile_keys;
-    dk = at, at += tile_keys * padded;
-    dv = at, at += tile_keys * padded;
+    k = at, at += tile_keys * padded.keys;
+    k_transposed = at, at += padded.keys * tile_keys;
+    v_transposed = at, at += padded.values * tile_keys;
+    dk = at, at += tile_keys * padded.keys;
+    dv = at, at += tile_keys * padded.values;
     p = at, at += tile_queries * tile_keys;
     ds = at;
   }
   // With the panel of another head of the group, `rows` further on.
-  BackwardScratch panel_at(int64_t rows, int64_t padded) const {
+  BackwardScratch panel_at(int64_t rows, const Widths& padded) const {
     BackwardScratch other = *this;
-    other.q += rows * padded, other.dout += rows * padded, other.dq += rows * padded;
+    other.q += rows * padded.keys, other.dout += rows * padded.values, other.dq += rows * padded.keys;
     other.lse += rows, other.delta += rows;
     return other;
   }
@@ -56,7 +57,8 @@ struct HeadBackward {
   BackwardScratch s;
   const Mask& mask;
   int64_t batch, head;  // of queries
-  int64_t padded = round_to_lanes(a.depth), offset = a.keys - a.queries;
+  Widths padded{a};
+  int64_t offset = a.keys - a.queries;
   int64_t group = group_of(a), key_head = head / group;
 
   // Of a group's first head: another one, whose panel has `rows` rows and lies behind the panels of those before it.
@@ -66,12 +68,13 @@ struct HeadBackward {
 
   void pack_panel(int64_t first, int64_t rows) const {
     pack_rows(row_of<const T>(a.q, batch, head, first), a.q.time_stride, rows, a.depth, a.scale * log2_e, s.q);
-    pack_rows(row_of<const T>(a.dout, batch, head, first), a.dout.time_stride, rows, a.depth, 1.0f, s.dout);
+    pack_rows(row_of<const T>(a.dout, batch, head, first), a.dout.time_stride, rows, a.value_depth, 1.0f, s.dout);
     const float* lse = a.lse + (batch * a.heads + head) * a.queries + first;
     for (int64_t i = 0; i < rows; ++i) {
       const T* out = row_of<const T>(a.out, batch, head, first + i);
-      s.delta[i] = sum_each(
-          a.depth, [&](int64_t c, auto span) { return load_span(out + c, span) * load_vec(s.dout + i * padded + c); });
+      s.delta[i] = sum_each(a.value_depth, [&](int64_t c, auto span) {
+        return load_span(out + c, span) * load_vec(s.dout + i * padded.values + c);
+      });
       s.lse[i] = lse[i] * log2_e;
     }
   }
@@ -80,15 +83,17 @@ struct HeadBackward {
     const T* k = row_of<const T>(a.k, batch, key_head, first);
     pack_rows(k, a.k.time_stride, count, a.depth, 1.0f, s.k);
     pack_transposed(k, a.k.time_stride, count, a.depth, s.k_transposed, tile_keys);
-    pack_transposed(row_of<const T>(a.v, batch, key_head, first), a.v.time_stride, count, a.depth, s.v_transposed,
+    pack_transposed(row_of<const T>(a.v, batch, key_head, first), a.v.time_stride, count, a.value_depth, s.v_transposed,
                     tile_keys);
     return count;
   }
-  void write(const AttentionView& to, int64_t to_head, int64_t first, int64_t rows, float factor,
+  // Rows of `depth` columns; those of `from` are whole vectors.
+  void write(const AttentionView& to, int64_t depth, int64_t to_head, int64_t first, int64_t rows, float factor,
              const float* from) const {
+    const int64_t width = round_to_lanes(depth);
     for (int64_t i = 0; i < rows; ++i) {
       T* row = row_of<T>(to, batch, to_head, first + i);
-      each(a.depth, [&](int64_t c, auto span) { store_span(row + c, factor * load_vec(from + i * padded + c), span); });
+      each(depth, [&](int64_t c, auto span) { store_span(row + c, factor * load_vec(from + i * width + c), span); });
     }
   }
 
@@ -123,24 +128,28 @@ struct HeadBackward {
   // Adds one tile's share to the panel's dq and to the key tile's dk and dv.
   template <Gradients wanted>
   void add_tile(const ScoreTile& tile, int64_t block) const {
-    const float* q = s.q + block * padded;
-    const float* dout = s.dout + block * padded;
-    const int depth = int(a.depth), width = int(padded);
-    const auto scores = [&](int row, int n) { return Reach{0, depth, tile.visible(row + n - 1)}; };
-    multiply_tiles<Stored::as_is, Into::zero>(Tiles{q, padded, s.k_transposed, tile_keys, s.p, tile_keys}, tile.rows,
-                                              tile.key_count, scores);
-    multiply_tiles<Stored::as_is, Into::zero>(Tiles{dout, padded, s.v_transposed, tile_keys, s.ds, tile_keys},
-                                              tile.rows, tile.key_count, scores);
+    const float* q = s.q + block * padded.keys;
+    const float* dout = s.dout + block * padded.values;
+    const int width = int(padded.keys), value_width = int(padded.values);
+    const auto over = [&](int64_t depth) {
+      return [&tile, depth](int row, int n) { return Reach{0, int(depth), tile.visible(row + n - 1)}; };
+    };
+    multiply_tiles<Stored::as_is, Into::zero>(Tiles{q, width, s.k_transposed, tile_keys, s.p, tile_keys}, tile.rows,
+                                              tile.key_count, over(a.depth));
+    multiply_tiles<Stored::as_is, Into::zero>(Tiles{dout, value_width, s.v_transposed, tile_keys, s.ds, tile_keys},
+                                              tile.rows, tile.key_count, over(a.value_depth));
     mask.drops() ? score_rows<true>(tile, block) : score_rows<false>(tile, block);
     if constexpr (wanted != Gradients::of_queries) {
-      const auto queries = [&](int key, int) { return Reach{tile.first_row_of_key(key), tile.rows, width}; };
-      multiply_tiles<Stored::transposed, Into::sum>(Tiles{s.p, tile_keys, dout, padded, s.dv, padded}, tile.key_count,
-                                                    width, queries);
-      multiply_tiles<Stored::transposed, Into::sum>(Tiles{s.ds, tile_keys, q, padded, s.dk, padded}, tile.key_count,
-                                                    width, queries);
+      const auto queries = [&tile](int columns) {
+        return [&tile, columns](int key, int) { return Reach{tile.first_row_of_key(key), tile.rows, columns}; };
+      };
+      multiply_tiles<Stored::transposed, Into::sum>(Tiles{s.p, tile_keys, dout, value_width, s.dv, value_width},
+                                                    tile.key_count, value_width, queries(value_width));
+      multiply_tiles<Stored::transposed, Into::sum>(Tiles{s.ds, tile_keys, q, width, s.dk, width}, tile.key_count,
+                                                    width, queries(width));
     }
     if constexpr (wanted != Gradients::of_keys) {
-      multiply_tiles<Stored::as_is, Into::sum>(Tiles{s.ds, tile_keys, s.k, padded, s.dq + block * padded, padded},
+      multiply_tiles<Stored::as_is, Into::sum>(Tiles{s.ds, tile_keys, s.k, width, s.dq + block * width, width},
                                                tile.rows, width, [&](int row, int n) {
                                                  return Reach{0, tile.visible(row + n - 1), width};
                                                });
@@ -156,29 +165,29 @@ struct HeadBackward {
     }
   }
   void clear_key_gradients() const {
-    clear(s.dk, 0, tile_keys * padded);
-    clear(s.dv, 0, tile_keys * padded);
+    clear(s.dk, 0, tile_keys * padded.keys);
+    clear(s.dv, 0, tile_keys * padded.values);
   }
   void write_key_gradients(int64_t key, int key_count) const {
-    write(a.dk, key_head, key, key_count, ln_2, s.dk);  // q was packed times scale * log2(e)
-    write(a.dv, key_head, key, key_count, 1.0f, s.dv);
+    write(a.dk, a.depth, key_head, key, key_count, ln_2, s.dk);  // q was packed times scale * log2(e)
+    write(a.dv, a.value_depth, key_head, key, key_count, 1.0f, s.dv);
   }
 
   // All keys against one panel of queries.
   void panel(int64_t first, int64_t rows) const {
     pack_panel(first, rows);
-    clear(s.dq, 0, rows * padded);
+    clear(s.dq, 0, rows * padded.keys);
     const int64_t key_end = keys_end(a, first, rows);
     for (int64_t key = keys_begin(a, first); key < key_end; key += tile_keys)
       add_panel<Gradients::of_queries>(first, rows, key, pack_keys(key));
-    write(a.dq, head, first, rows, a.scale, s.dq);
+    write(a.dq, a.depth, head, first, rows, a.scale, s.dq);
   }
   // Of a group's first head: all keys against all queries of the group.
   void whole_group(int64_t panel_size) const {
     for (int64_t g = 0; g < group; ++g) {
       const HeadBackward of = member(g, panel_size);
       of.pack_panel(0, a.queries);
-      clear(of.s.dq, 0, a.queries * padded);
+      clear(of.s.dq, 0, a.queries * padded.keys);
     }
     for (int64_t key = 0; key < a.keys; key += tile_keys) {
       const int key_count = pack_keys(key);
@@ -189,7 +198,7 @@ struct HeadBackward {
     }
     for (int64_t g = 0; g < group; ++g) {
       const HeadBackward of = member(g, panel_size);
-      of.write(a.dq, of.head, 0, a.queries, a.scale, of.s.dq);
+      of.write(a.dq, a.depth, of.head, 0, a.queries, a.scale, of.s.dq);
     }
   }
   // Of a group's first head: all queries of the group against one tile of keys.
@@ -213,7 +222,7 @@ struct HeadBackward {
 static bool by_whole_groups(const AttentionArgs& a) {
   const int64_t groups = a.batch * a.key_heads, rounds = divide_up(groups, a.threads);
   return 3 * groups >= 2 * a.threads * rounds &&
-         BackwardScratch::floats(group_of(a) * a.queries, round_to_lanes(a.depth)) <= whole_group_limit_floats;
+         BackwardScratch::floats(group_of(a) * a.queries, Widths(a)) <= whole_group_limit_floats;
 }
 static int64_t backward_panel(const AttentionArgs& a) {
   return by_whole_groups(a) ? divide_up(a.queries, tile_queries) * tile_queries : panel_rows(a);
@@ -221,13 +230,13 @@ static int64_t backward_panel(const AttentionArgs& a) {
 // Panels that lie in the scratch at a time.
 static int64_t backward_panels(const AttentionArgs& a) { return by_whole_groups(a) ? group_of(a) : 1; }
 static int64_t backward_scratch_floats(const AttentionArgs& a) {  // of a thread
-  return BackwardScratch::floats(backward_panels(a) * backward_panel(a), round_to_lanes(a.depth));
+  return BackwardScratch::floats(backward_panels(a) * backward_panel(a), Widths(a));
 }
 static int64_t backward_scratch_bytes(const AttentionArgs& a) { return 4 * a.threads * backward_scratch_floats(a); }
 
 template <class T>
 static void backward_typed(const AttentionArgs& a) {
-  const int64_t size = backward_panel(a), padded = round_to_lanes(a.depth);
+  const int64_t size = backward_panel(a);
   const int64_t heads = a.batch * a.heads, groups = a.batch * a.key_heads, group = group_of(a);
   const int64_t panels = divide_up(a.queries, size), tiles = divide_up(a.keys, tile_keys);
   const bool whole = by_whole_groups(a);
@@ -235,7 +244,7 @@ static void backward_typed(const AttentionArgs& a) {
 #pragma omp parallel num_threads(a.threads)
   {
     const BackwardScratch scratch(static_cast<float*>(a.scratch) + omp_get_thread_num() * backward_scratch_floats(a),
-                                  backward_panels(a) * size, padded);
+                                  backward_panels(a) * size, Widths(a));
     const auto head = [&](int64_t unit) {
       return HeadBackward<T>{a, scratch, mask, unit % heads / a.heads, unit % heads % a.heads};
     };
@@ -267,7 +276,7 @@ static void sink_gradients(const AttentionArgs& a) {
         const T* out = row_of<const T>(a.out, batch, head, i);
         const T* dout = row_of<const T>(a.dout, batch, head, i);
         const float delta = sum_each(
-            a.depth, [&](int64_t c, auto span) { return load_span(out + c, span) * load_span(dout + c, span); });
+            a.value_depth, [&](int64_t c, auto span) { return load_span(out + c, span) * load_span(dout + c, span); });
         const float lse = a.lse[(batch * a.heads + head) * a.queries + i];
         sum -= double(exp2_vec(splat((sink_of(a.sinks, head) - lse) * log2_e))[0]) * double(delta);
       }

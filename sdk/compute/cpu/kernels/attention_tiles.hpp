@@ -20,12 +20,19 @@ ASSAY_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 // Queries per unit of work: as many as share a packed key tile while their rows stay in the second-level cache, fewer
 // where the threads would run out of units.
 static int64_t panel_rows(const AttentionArgs& a) {
-  const int64_t in_cache = 32768 / round_to_lanes(a.depth) / tile_queries;
+  const int64_t in_cache = 32768 / round_to_lanes(larger(a.depth, a.value_depth)) / tile_queries;
   int64_t blocks = larger(1, smaller(in_cache, divide_up(a.queries, tile_queries)));
   while (blocks > 1 && a.batch * a.heads * divide_up(a.queries, blocks * tile_queries) < 4 * a.threads)
     blocks = divide_up(blocks, 2);
   return blocks * tile_queries;
 }
+
+// The columns of packed rows: whole vectors.
+struct Widths {
+  int64_t keys, values;  // of queries and keys; of values and the result
+
+  explicit Widths(const AttentionArgs& a) : keys(round_to_lanes(a.depth)), values(round_to_lanes(a.value_depth)) {}
+};
 
 // How many heads of queries read one head of keys: query head h reads key head h / group_of(a).
 ASSAY_INLINE int64_t group_of(const AttentionArgs& a) { return a.key_heads > 0 ? a.heads / a.key_heads : 1; }

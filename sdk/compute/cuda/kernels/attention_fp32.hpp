@@ -20,7 +20,9 @@ struct AttentionFp32Args {
   std::int64_t batch = 0, heads = 0;
   std::int64_t key_heads = 0;  // of k, v, dk, dv; `heads` is a multiple of it, and query head h reads h / group
   int group = 1;               // heads / key_heads
-  int queries = 0, keys = 0, depth = 0;
+  int queries = 0, keys = 0;
+  int depth = 0;        // of q, k, dq, dk
+  int value_depth = 0;  // of v, out, dout, dv
   float scale = 1.0F;
   bool causal = false;    // key j is visible to query i when j <= i + (keys - queries)
   int window = 0;         // and when i + (keys - queries) - j < window; 0: no bound

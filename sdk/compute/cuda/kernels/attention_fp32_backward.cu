@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(threads) delta_kernel(const AttentionFp32Args 
   const float* const dout = start_of(a.dout, job, query);
   const float* const out = start_of(a.out, job, query);
   float sum = 0.0F;
-  for (int d = static_cast<int>(threadIdx.x) % 32; d < a.depth; d += 32) sum = fmaf(dout[d], out[d], sum);
+  for (int d = static_cast<int>(threadIdx.x) % 32; d < a.value_depth; d += 32) sum = fmaf(dout[d], out[d], sum);
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
   if (threadIdx.x % 32 == 0) a.delta[row] = sum;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
   load_tile<T::BM, T::DP>(shared + Memory::own0, start_of(a.q, job, first_query), a.q.time, valid_queries, a.depth,
                           wide);
   load_tile<T::BM, T::DP>(shared + Memory::own1, start_of(a.dout, job, first_query), a.dout.time, valid_queries,
-                          a.depth, wide);
+                          a.value_depth, wide);
   float4 dq[T::rows][T::quads];
   fill(dq, make_float4(0.0F, 0.0F, 0.0F, 0.0F));
   float lse[T::rows], delta[T::rows];
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
     const int valid_keys = a.keys - first_key;
     load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth,
                             wide);
-    load_tile<T::BN, T::DP>(shared + Memory::other1, start_of(a.v, of_keys, first_key), a.v.time, valid_keys, a.depth,
-                            wide);
+    load_tile<T::BN, T::DP>(shared + Memory::other1, start_of(a.v, of_keys, first_key), a.v.time, valid_keys,
+                            a.value_depth, wide);
     __syncthreads();
     float score[T::rows][T::columns], dscore[T::rows][T::columns];
     multiply_rows<T>(score, shared + Memory::own0, shared + Memory::other0, at);

@@ -79,7 +79,8 @@ inline bool wide_enough(const AttentionFp32View& v) {
   return reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 && v.batch % 4 == 0 && v.time % 4 == 0 && v.head % 4 == 0;
 }
 inline bool wide_enough(const AttentionFp32Args& a, std::initializer_list<const AttentionFp32View*> views) {
-  return a.depth % 4 == 0 && std::all_of(views.begin(), views.end(), [](const auto* v) { return wide_enough(*v); });
+  return a.depth % 4 == 0 && a.value_depth % 4 == 0 &&
+         std::all_of(views.begin(), views.end(), [](const auto* v) { return wide_enough(*v); });
 }
 
 inline bool wide_in_backward(const AttentionFp32Args& a) {
@@ -106,14 +107,18 @@ void launch(Kernel kernel, unsigned blocks, int shared_bytes, const AttentionFp3
   check_launch(operation);
 }
 
+// Tiles of queries, keys and values have one width, that of the wider ones: the others have zeros there.
+inline int widest(const AttentionFp32Args& a) { return std::max(a.depth, a.value_depth); }
+
 // The tilings: as large as the registers allow, and such that two blocks fit a multiprocessor of Hopper (up to 128).
 // f(TypeTag<Tiling>()).
 template <class F>
 void with_backward_tiling(const AttentionFp32Args& a, F&& f) {
-  if (a.depth <= 32) return f(TypeTag<Tiling<32, 64, 64>>());
-  if (a.depth <= 64) return f(TypeTag<Tiling<64, 64, 64>>());
-  if (a.depth <= 96) return f(TypeTag<Tiling<96, 64, 32>>());
-  if (a.depth <= 128) return f(TypeTag<Tiling<128, 64, 32>>());
+  const int depth = widest(a);
+  if (depth <= 32) return f(TypeTag<Tiling<32, 64, 64>>());
+  if (depth <= 64) return f(TypeTag<Tiling<64, 64, 64>>());
+  if (depth <= 96) return f(TypeTag<Tiling<96, 64, 32>>());
+  if (depth <= 128) return f(TypeTag<Tiling<128, 64, 32>>());
   return f(TypeTag<Tiling<256, 32, 32>>());
 }
 

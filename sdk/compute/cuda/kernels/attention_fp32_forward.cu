@@ -39,7 +39,8 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
     __syncthreads();  // the tile before this has been read
     const int valid_keys = a.keys - first_key;
     load_tile<T::BN, T::DP>(shared + Memory::k, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth, wide);
-    load_tile<T::BN, T::DP>(shared + Memory::v, start_of(a.v, of_keys, first_key), a.v.time, valid_keys, a.depth, wide);
+    load_tile<T::BN, T::DP>(shared + Memory::v, start_of(a.v, of_keys, first_key), a.v.time, valid_keys, a.value_depth,
+                            wide);
     __syncthreads();
     float score[T::rows][T::columns];
     multiply_rows<T>(score, shared + Memory::q, shared + Memory::k, at);
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
     if (at.column == 0 && at.row + 4 * i < valid_queries)
       lse[at.row + 4 * i] = whole == 0.0F ? -infinity : origin + logf(whole);
   }
-  store_rows<T>(start_of(a.out, job, first_query), a.out.time, valid_queries, a.depth, wide, out, factor, at);
+  store_rows<T>(start_of(a.out, job, first_query), a.out.time, valid_queries, a.value_depth, wide, out, factor, at);
 }
 
 }  // namespace fp32_attention
@@ -118,10 +119,11 @@ void forward(const AttentionFp32Args& a, cudaStream_t stream) {
 
 // The tilings: as large as the registers allow, and such that two blocks fit a multiprocessor of Hopper (up to 128).
 void attention_fp32_forward(const AttentionFp32Args& a, cudaStream_t stream) {
-  if (a.depth <= 32) return forward<Tiling<32, 128, 64>>(a, stream);
-  if (a.depth <= 64) return forward<Tiling<64, 128, 64>>(a, stream);
-  if (a.depth <= 96) return forward<Tiling<96, 64, 64>>(a, stream);
-  if (a.depth <= 128) return forward<Tiling<128, 64, 64>>(a, stream);
+  const int depth = fp32_attention::widest(a);
+  if (depth <= 32) return forward<Tiling<32, 128, 64>>(a, stream);
+  if (depth <= 64) return forward<Tiling<64, 128, 64>>(a, stream);
+  if (depth <= 96) return forward<Tiling<96, 64, 64>>(a, stream);
+  if (depth <= 128) return forward<Tiling<128, 64, 64>>(a, stream);
   forward<Tiling<256, 64, 32>>(a, stream);
 }
 

@@ -15,7 +15,8 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
   const Place at = place<T>();
 
   load_tile<T::BM, T::DP>(shared + Memory::own0, start_of(a.k, job, first_key), a.k.time, valid_keys, a.depth, wide);
-  load_tile<T::BM, T::DP>(shared + Memory::own1, start_of(a.v, job, first_key), a.v.time, valid_keys, a.depth, wide);
+  load_tile<T::BM, T::DP>(shared + Memory::own1, start_of(a.v, job, first_key), a.v.time, valid_keys, a.value_depth,
+                          wide);
   float4 dk[T::rows][T::quads], dv[T::rows][T::quads];
   fill(dk, make_float4(0.0F, 0.0F, 0.0F, 0.0F));
   fill(dv, make_float4(0.0F, 0.0F, 0.0F, 0.0F));
@@ -30,7 +31,7 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
       load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.q, of_queries, first_query), a.q.time, valid_queries,
                               a.depth, wide);
       load_tile<T::BN, T::DP>(shared + Memory::other1, start_of(a.dout, of_queries, first_query), a.dout.time,
-                              valid_queries, a.depth, wide);
+                              valid_queries, a.value_depth, wide);
       if (const int i = static_cast<int>(threadIdx.x); i < T::BN) {
         shared[Memory::lse + i] = i < valid_queries ? a.lse[statistics + first_query + i] : 0.0F;
         shared[Memory::delta + i] = i < valid_queries ? a.delta[statistics + first_query + i] : 0.0F;
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
   float one[T::rows];
   fill(one, 1.0F);
   store_rows<T>(start_of(a.dk, job, first_key), a.dk.time, valid_keys, a.depth, wide, dk, one, at);
-  store_rows<T>(start_of(a.dv, job, first_key), a.dv.time, valid_keys, a.depth, wide, dv, one, at);
+  store_rows<T>(start_of(a.dv, job, first_key), a.dv.time, valid_keys, a.value_depth, wide, dv, one, at);
 }
 
 void key_gradients(const AttentionFp32Args& a, const char* operation, cudaStream_t stream) {

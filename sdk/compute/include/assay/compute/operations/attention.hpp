@@ -69,21 +69,24 @@ struct SoftmaxBackward {
 // Keys and values may have fewer heads than queries, K of which H is a multiple (grouped-query attention): query head h
 // reads key head h / (H / K), and its gradient is the sum over the H / K heads that read it.
 //
+// Values, and with them the result, may have another width V than queries and keys (latent attention: 192 and 128,
+// DeepSeek-V2, arXiv:2405.04434).
+//
 // With sinks, each head has one more score, which is learned and the same for every query (gpt-oss, arXiv:2508.10925;
 // arXiv:2309.17453): exp(sinks[h]) joins the sum of exponentials, and no value goes with it. Neither scale nor soft_cap
 // changes it.
 struct AttentionForward {
   In q;     // T [B, Tq, H, D]
-  In k, v;  // T [B, Tk, K, D]
-  Out out;  // T [B, Tq, H, D]
+  In k, v;  // T [B, Tk, K, D] and [B, Tk, K, V]
+  Out out;  // T [B, Tq, H, V]
   Out lse;  // fp32 [B, H, Tq], the log-sum-exp of each row of scores, that of the head's sink among them
   AttentionShape shape;
   Optional<In> sinks = {};  // fp32 or T [H]
   ASSAY_OPERATION("attention_forward", q, k, v, out, lse, shape, sinks)
 };
 struct AttentionBackward {
-  In q, k, v, out, lse, dout;
-  Out dq, dk, dv;  // as q, k, v
+  In q, k, v, out, lse, dout;  // dout as out
+  Out dq, dk, dv;              // as q, k, v
   AttentionShape shape;
   // As the forward's; with it must come dsinks, -sum over b, i of exp(sinks[h] - lse[b, h, i]) (dout . out)[b, i, h].
   Optional<In> sinks = {};
