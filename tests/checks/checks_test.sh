@@ -143,6 +143,10 @@ rewritten_page 'A rank has a log, and `spread` names the difference.'
   fail "check-documents refuses a page without a phrase that is avoided: $(cat ../said.txt)"
 rewritten_page 'Each rank has a log of its own.'
 expect_mistake documents "docs/ranks.md:7: has 'of its own'"
+rewritten_page "A rank$(printf ' word%.0s' {1..39})."
+expect_mistake documents 'docs/ranks.md:7: has a sentence of 41 words'
+rewritten_page "$(printf 'One word, and others.\n%.0s' {1..23})"
+expect_mistake documents 'docs/ranks.md:7: has a paragraph of 92 words'
 planted_in_documents docs/seeds/000.md '[gone](../gone.md)' "docs/seeds/000.md:4: links to 'docs/seeds/../gone.md'"
 planted_in_documents docs/seeds/000.md "$(printf 'x%.0s' {1..121})" 'docs/seeds/000.md:4: has more than 120 columns'
 planted_in_documents docs/seeds/005.md '# Five' 'docs/seeds/005.md: is not listed in docs/seeds/README.md'
