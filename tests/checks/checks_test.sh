@@ -133,6 +133,20 @@ planted_in_documents README.md '<img src="docs/gone.svg">' "README.md:8: links t
 planted_in_documents docs/experiments.md '[x](#other-heading)' 'docs/experiments.md:4: links to'
 planted_in_documents configs/two.toml 'schema = 1' 'configs/two.toml: is not listed'
 planted_in_documents docs/new.md '# New' 'docs/new.md: README.md does not lead to it'
+rewritten_page() { # LINE: docs/ranks.md ends with it, and README.md leads to the page
+  new_documents
+  printf '[ranks](docs/ranks.md)\n' >>README.md
+  printf '# Ranks\n\n```\nof its own\n```\n\n%s\n' "$1" >docs/ranks.md
+}
+rewritten_page 'A rank has a log, and `spread` names the difference.'
+"$scripts/check-documents" "$work" >"$work/../said.txt" 2>&1 ||
+  fail "check-documents refuses a page without a phrase that is avoided: $(cat ../said.txt)"
+rewritten_page 'Each rank has a log of its own.'
+expect_mistake documents "docs/ranks.md:7: has 'of its own'"
+rewritten_page "A rank$(printf ' word%.0s' {1..39})."
+expect_mistake documents 'docs/ranks.md:7: has a sentence of 41 words'
+rewritten_page "$(printf 'One word, and others.\n%.0s' {1..23})"
+expect_mistake documents 'docs/ranks.md:7: has a paragraph of 92 words'
 planted_in_documents docs/seeds/000.md '[gone](../gone.md)' "docs/seeds/000.md:4: links to 'docs/seeds/../gone.md'"
 planted_in_documents docs/seeds/000.md "$(printf 'x%.0s' {1..121})" 'docs/seeds/000.md:4: has more than 120 columns'
 planted_in_documents docs/seeds/005.md '# Five' 'docs/seeds/005.md: is not listed in docs/seeds/README.md'
