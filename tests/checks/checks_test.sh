@@ -73,6 +73,15 @@ expect_mistake layering "host/core/measure/stats.hpp:2: host/core/measure includ
 printf '#pragma once\n#include "launch/board.hpp"\n' >host/core/measure/stats.hpp
 expect_mistake layering "host/core/measure/stats.hpp:2: host/core includes 'launch/board.hpp' of host/execution; it may use nothing alone"
 printf '#pragma once\n' >host/core/measure/stats.hpp
+mkdir -p host/core/common host/batch
+for include in '"record/record.hpp"' '"../record/record.hpp"' '"core/record/record.hpp"' '"host/core/record/record.hpp"'; do
+  printf '#include %s\n' "$include" >host/core/common/first.cpp
+  expect_mistake layering "host/core/common/first.cpp:1: "
+done
+rm host/core/common/first.cpp
+printf '#include "core/record/record.hpp"\n' >host/batch/batch.cpp
+expect_mistake layering "host/batch/batch.cpp:1: the host includes 'core/record/record.hpp'; name a header of it by its room"
+rm host/batch/batch.cpp
 printf '#include "record/record.hpp"\n' >host/core/nook/nook.cpp
 expect_mistake layering 'host/core/nook is unknown to scripts/check-layering'
 new_tree

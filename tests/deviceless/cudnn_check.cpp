@@ -50,6 +50,7 @@ AttentionKey key_of(const Configuration& c) {
   key.queries = p.queries;
   key.keys = p.keys;
   key.depth = p.depth;
+  key.value_depth = p.value_depth();
   key.causal = p.causal;
   key.backward = p.backward;
   key.dropout = p.dropout;
@@ -63,10 +64,10 @@ AttentionKey key_of(const Configuration& c) {
                                 : c.layout == Layout::kv_packed ? 2 * p.key_heads()
                                                                 : p.key_heads();
   const auto of_queries = [&](AttentionOperand operand, std::int64_t of_heads) {
-    key.set_strides(operand, part(p.dtype, p.batch, p.queries, p.heads, p.depth, of_heads));
+    key.set_strides(operand, part(p.dtype, p.batch, p.queries, p.heads, width_of(key, operand), of_heads));
   };
   const auto of_keys = [&](AttentionOperand operand) {
-    key.set_strides(operand, part(p.dtype, p.batch, p.keys, p.key_heads(), p.depth, kv_heads));
+    key.set_strides(operand, part(p.dtype, p.batch, p.keys, p.key_heads(), width_of(key, operand), kv_heads));
   };
   of_queries(q, q_heads), of_keys(k), of_keys(v), of_queries(out, p.heads);
   if (p.backward) of_queries(dout, p.heads), of_queries(dq, q_heads), of_keys(dk), of_keys(dv);
@@ -98,6 +99,8 @@ std::vector<Configuration> configurations() {
       for (const auto& [batch, context] : {std::pair{1, 128}, {4, 1024}, {16, 1024}, {1, 4096}, {2, 8192}})
         both(std::string("decoder ") + model.name,
              {type, batch, model.heads, context, context, model.depth, true, false, 0.0F, model.key_heads});
+    for (const std::int64_t times : {1024, 4096})  // DeepSeek-V2's latent attention
+      both("latent", {type, 2, 16, times, times, 192, true, false, 0.0F, 16, 0, 0.0F, false, 128}, Layout::separate);
     // Windows (Gemma 3, gpt-oss), sinks and caps, at lengths that no block divides, too.
     for (const std::int64_t depth : {64, 128, 256})
       for (const std::int64_t times : {300, 1024, 8192})

@@ -61,17 +61,19 @@ struct Look {
   double cost;
 };
 
-Look look_at(const Tensor& q, const Tensor& k, double factor, std::int64_t heads, std::int64_t rows = rows_of_head) {
+Look look_at(const Tensor& q, const Tensor& k, const Tensor& v, double factor, std::int64_t heads,
+             std::int64_t rows = rows_of_head) {
   const auto of = [](std::int64_t x) { return static_cast<double>(x); };
   const std::int64_t pairs = q.dim(0) * heads;
-  const double block = of(q.dim(1)) * of(k.dim(1)) * of(q.dim(3));
+  const double width = of(q.dim(3) + v.dim(3)) / 2;  // scores take the one, results the other
+  const double block = of(q.dim(1)) * of(k.dim(1)) * width;
   const bool whole = of(q.dim(0) * q.dim(2)) * block * factor <= attention_at_once;
   Look look;
   look.pairs = audit::some_of(pairs, whole ? pairs : pairs_of_many);
   look.queries = audit::some_of(q.dim(1), whole ? q.dim(1) : rows);
   look.keys = audit::some_of(k.dim(1), whole ? k.dim(1) : rows);
   look.cost = of(static_cast<std::int64_t>(look.pairs.size()) * (q.dim(2) / std::max<std::int64_t>(1, heads))) *
-              factor * of(q.dim(3)) *
+              factor * width *
               (of(static_cast<std::int64_t>(look.queries.size())) * of(k.dim(1)) +
                of(static_cast<std::int64_t>(look.keys.size())) * of(q.dim(1)));
   return look;
@@ -197,7 +199,7 @@ static double product_error(ProductMath math, DType dtype, double rounding) {
 void AuditedBackend::execute(const op::AttentionForward& op) {
   const auto call = [&] { real().run(op); };
   const double odds = odds_of_own_masks(op.q, op.shape);
-  const Look look = look_at(op.q, op.k, 2, op.q.dim(2), odds > 0 ? rows_of_drawn_head : rows_of_head);
+  const Look look = look_at(op.q, op.k, op.v, 2, op.q.dim(2), odds > 0 ? rows_of_drawn_head : rows_of_head);
   if (!judge_->begins(op.name, op.q, look.cost, keys_text(op))) return call();
   call();
   const audit::Mask mask(real(), odds > 0 ? Dropout{} : op.shape.dropout);
@@ -312,7 +314,7 @@ void AuditedBackend::check_sink_sums(const op::AttentionBackward& op, const Sink
 
 void AuditedBackend::execute(const op::AttentionBackward& op) {
   const auto call = [&] { real().run(op); };
-  const Look look = look_at(op.q, op.k, 4, op.k.dim(2));
+  const Look look = look_at(op.q, op.k, op.v, 4, op.k.dim(2));
   if (!judge_->begins(op.name, op.q, look.cost, keys_text(op))) return call();
   if (odds_of_own_masks(op.q, op.shape) > 0) {
     // The sums hold for gradients of the scores that are wrong, too: by a factor, or with another mask.

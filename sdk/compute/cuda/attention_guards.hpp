@@ -33,9 +33,12 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   if (p.depth < 8 || p.depth > 256 || p.depth % 8 != 0)
     return "head dimension " + to_string(p.depth) +
            " given; 16-bit attention serves multiples of 8 from 8 to 256: change the number of heads, or use fp32";
-  if (p.value_depth() < 8 || p.value_depth() > 256 || p.value_depth() % 8 != 0)
-    return "values of width " + to_string(p.value_depth()) +
-           " given; 16-bit attention serves multiples of 8 from 8 to 256: use fp32, or the naive attention";
+  // Of other widths none has been looked at on a GPU.
+  if (p.value_depth() != p.depth &&
+      (p.depth != 192 || p.value_depth() != 128 || p.window > 0 || p.soft_cap > 0 || p.sinks))
+    return "values of width " + to_string(p.value_depth()) + " beside queries of " + to_string(p.depth) +
+           " given; 16-bit attention serves 128 beside 192, without windows, sinks and a soft cap: use fp32, or the "
+           "naive attention";
   if (p.batch < 1 || p.heads < 1 || p.queries < 1 || p.keys < 1)
     return "batch " + to_string(p.batch) + ", " + to_string(p.heads) + " heads, " + to_string(p.queries) +
            " queries and " + to_string(p.keys) + " keys given; 16-bit attention serves at least one of each";

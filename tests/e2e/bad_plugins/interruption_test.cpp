@@ -9,7 +9,7 @@
 namespace assay::test {
 namespace {
 
-// Ten cases of some 0.4 s each: slow enough to be caught in the middle, with nothing bad in them.
+// Ten cases of half a second or so: slow enough to be caught in the middle, with nothing bad in them.
 const ExperimentText slow_sweep{.plugin = "bad_sometimes_bad",
                                 .params = "bad_at = -1\nstep_ms = 30",
                                 .sweep = "i = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"};

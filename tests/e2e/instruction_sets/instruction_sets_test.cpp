@@ -1,6 +1,6 @@
-// A right result is ok on any processor: every workload, and every experiment of configs/ for a CPU, at a small size,
-// under each instruction set that this processor has. Two variables choose: ASSAY_CPU_ISA our kernels, and
-// ONEDNN_MAX_CPU_ISA those of matrix products.
+// A right result is ok on any processor, at small sizes: every experiment of configs/ for a CPU with the lowest and the
+// highest instruction set that this one has, workloads in their other formats with each. Two variables choose:
+// ASSAY_CPU_ISA our kernels, and ONEDNN_MAX_CPU_ISA those of matrix products.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -145,6 +145,9 @@ TEST_P(InstructionSets, EveryWorkloadIsOkInItsOtherFormats) {
       {.plugin = "decoder", .params = decoder, .sweep = "precision = [\"bf16\", \"bf16_pure\"]"},
       {.plugin = "encoder_decoder", .params = encoder_decoder, .sweep = "amp = [\"off\", \"bf16\"]"},
       {.plugin = "ddp", .params = decoder, .run = "ranks = 2", .sweep = "precision = [\"bf16\"]"},
+      {.plugin = "moe",
+       .params = "model = \"tiny\"\nlayers = 1\nbatch_size = 1\ncontext_length = 17\nprecision = \"bf16\""},
+      {.plugin = "attention", .params = "batch_size = 1\nheads = 2\nhead_dim = 24\nseq = 33\ndtype = \"bf16\""},
       {.plugin = "node_check", .sweep = "check = [\"matrix_product\"]"},
       {.plugin = "mixed_precision:accumulation"},
       {.plugin = "mixed_precision:dtypes"},

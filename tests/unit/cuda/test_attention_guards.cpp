@@ -40,6 +40,20 @@ TEST(AttentionGuards, RefusesHeadDimensionsWithoutKernels) {
       EXPECT_TRUE(says(attention_refusal(square(128, depth, true, backward)), "multiples of 8 from 8 to 256")) << depth;
 }
 
+TEST(AttentionGuards, ServesValuesOfAnotherWidthWhereLatentAttentionHasThem) {
+  for (const bool backward : {false, true}) {
+    AttentionProblem p = square(128, 192, true, backward);
+    p.other_value_depth = 128;
+    EXPECT_EQ(attention_refusal(p), "");
+    p.window = 64;
+    EXPECT_TRUE(says(attention_refusal(p), "without windows, sinks and a soft cap"));
+    p.window = 0, p.depth = 128;
+    p.other_value_depth = 64;
+    EXPECT_TRUE(
+        says(attention_refusal(p), "values of width 64 beside queries of 128 given; 16-bit attention serves 128"));
+  }
+}
+
 TEST(AttentionGuards, RefusesTheBackwardWithoutMaskUnlessKeysAreMultiplesOf128) {
   for (const std::int64_t keys : {1, 64, 100, 127, 129, 192, 320}) {
     AttentionProblem p{DType::bf16, 2, 8, 64, keys, 64, false, true};
