@@ -63,14 +63,18 @@ AttentionKey key_of(const Configuration& c) {
   const std::int64_t kv_heads = c.layout == Layout::packed      ? packed
                                 : c.layout == Layout::kv_packed ? 2 * p.key_heads()
                                                                 : p.key_heads();
-  const auto of_queries = [&](AttentionOperand operand, std::int64_t of_heads) {
-    key.set_strides(operand, part(p.dtype, p.batch, p.queries, p.heads, width_of(key, operand), of_heads));
+  const auto of_queries = [&](AttentionOperand operand, std::int64_t width, std::int64_t of_heads) {
+    key.set_strides(operand, part(p.dtype, p.batch, p.queries, p.heads, width, of_heads));
   };
-  const auto of_keys = [&](AttentionOperand operand) {
-    key.set_strides(operand, part(p.dtype, p.batch, p.keys, p.key_heads(), width_of(key, operand), kv_heads));
+  const auto of_keys = [&](AttentionOperand operand, std::int64_t width) {
+    key.set_strides(operand, part(p.dtype, p.batch, p.keys, p.key_heads(), width, kv_heads));
   };
-  of_queries(q, q_heads), of_keys(k), of_keys(v), of_queries(out, p.heads);
-  if (p.backward) of_queries(dout, p.heads), of_queries(dq, q_heads), of_keys(dk), of_keys(dv);
+  const std::int64_t width = key.depth, value_width = key.value_depth;
+  of_queries(q, width, q_heads), of_keys(k, width), of_keys(v, value_width), of_queries(out, value_width, p.heads);
+  if (p.backward) {
+    of_queries(dout, value_width, p.heads), of_queries(dq, width, q_heads);
+    of_keys(dk, width), of_keys(dv, value_width);
+  }
   return key;
 }
 
