@@ -61,6 +61,11 @@ struct Collectives::Peer {
   Outgoing sending(int slot, const void* memory, std::size_t bytes) {
     return Outgoing(mesh, mesh.out(rank()), rank(), slot, memory, bytes);
   }
+  // Sends segment s of `bytes` that go to this peer's stage, where there is one.
+  void send_segment(std::size_t s, std::size_t bytes) {
+    const std::size_t begin = s * segment_bytes;
+    if (begin < bytes) share->send(begin, std::min(segment_bytes, bytes - begin), s % window * segment_bytes);
+  }
   void finish() {
     if (share) share->finish();
     if (result) result->finish();
@@ -243,17 +248,13 @@ void Collectives::reduce_large(const char* send, char* receive, std::size_t n, c
   const std::size_t bytes = n * size_of(dtype);
   const Part own = part_of(bytes, size(), rank());
   const auto part = [&](const Peer& peer) { return part_of(bytes, size(), peer.index); };
-  const auto send_share = [&](Peer& peer, std::size_t s) {
-    const std::size_t begin = s * segment_bytes, end = part(peer).bytes;
-    if (begin < end) peer.share->send(begin, std::min(segment_bytes, end - begin), s % window * segment_bytes);
-  };
   for (const auto& peer : peers_) {
     peer->expect(receive + part(*peer).begin, part(*peer).bytes);
     peer->share.emplace(peer->sending(stage_slot, send + part(*peer).begin, part(*peer).bytes));
     peer->result.emplace(peer->sending(caller_slot, receive + own.begin, own.bytes));
   }
   for (std::size_t s = 0; s < window; ++s)
-    for (const auto& peer : peers_) send_share(*peer, s);
+    for (const auto& peer : peers_) peer->send_segment(s, part(*peer).bytes);
 
   // An owner's result comes back while its next segment is combined. The first part is the longest.
   constexpr std::size_t lag = 1;
@@ -272,7 +273,7 @@ void Collectives::reduce_large(const char* send, char* receive, std::size_t n, c
     for (const auto& peer : peers_) {
       if ((s - lag) * segment_bytes >= part(*peer).bytes) continue;
       peer->incoming->wait();
-      send_share(*peer, s - lag + window);
+      peer->send_segment(s - lag + window, part(*peer).bytes);
     }
   }
   if (own.bytes == 0)
@@ -284,19 +285,16 @@ void Collectives::scatter_reduced(const char* send, char* receive, std::size_t n
   const std::size_t bytes = n * size_of(dtype);
   const std::size_t segments = count_of(bytes, segment_bytes);
   const auto length = [&](std::size_t s) { return std::min(segment_bytes, bytes - s * segment_bytes); };
-  const auto send_share = [&](Peer& peer, std::size_t s) {
-    if (s < segments) peer.share->send(s * segment_bytes, length(s), s % window * segment_bytes);
-  };
   for (const auto& peer : peers_) peer->share.emplace(peer->sending(stage_slot, send + peer->index * bytes, bytes));
   for (std::size_t s = 0; s < window; ++s)
-    for (const auto& peer : peers_) send_share(*peer, s);
+    for (const auto& peer : peers_) peer->send_segment(s, bytes);
   for (std::size_t s = 0; s < segments; ++s) {
     const std::size_t begin = s * segment_bytes;
     combine(receive + begin, send + rank() * bytes + begin, s, length(s), dtype, reduction);
     for (const auto& peer : peers_) peer->say_consumed.send(0, 0, 0);
     for (const auto& peer : peers_) {
       peer->consumed.wait();
-      send_share(*peer, s + window);
+      peer->send_segment(s + window, bytes);
     }
   }
 }
@@ -307,14 +305,11 @@ void Collectives::gather_reduced(char* x, std::size_t n, compute::DType dtype, R
   const std::size_t segments = count_of(bytes, segment_bytes);
   const auto length = [&](std::size_t s) { return std::min(segment_bytes, bytes - s * segment_bytes); };
   if (Peer* const target = peer_of(root)) {
-    const auto send_share = [&](std::size_t s) {
-      if (s < segments) target->share->send(s * segment_bytes, length(s), s % window * segment_bytes);
-    };
     target->share.emplace(target->sending(stage_slot, x, bytes));
-    for (std::size_t s = 0; s < window; ++s) send_share(s);
+    for (std::size_t s = 0; s < window; ++s) target->send_segment(s, bytes);
     for (std::size_t s = 0; s < segments; ++s) {
       target->consumed.wait();
-      send_share(s + window);
+      target->send_segment(s + window, bytes);
     }
     return;
   }

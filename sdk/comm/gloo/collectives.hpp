@@ -46,7 +46,7 @@ class Collectives {
   // the mesh is closed then, and no further call is allowed.
   void all_reduce(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
   void reduce_scatter(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
-  // Of `x` on the root; the others' stays as it is.
+  // Reduces `x` of all ranks into the root's, in place. The other ranks keep theirs.
   void reduce_to(void* x, std::size_t n, compute::DType, Reduction, std::int32_t root);
   void all_gather(const void* send, void* receive, std::size_t bytes);
   void broadcast(void* x, std::size_t bytes, std::int32_t root);
