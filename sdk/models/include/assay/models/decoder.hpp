@@ -15,6 +15,7 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
+#include <assay/models/decoder_config.hpp>
 #include <assay/models/expert_travel.hpp>
 #include <assay/models/experts.hpp>
 #include <assay/models/naive_attention.hpp>
@@ -31,127 +32,6 @@
 #include <vector>
 
 namespace assay::models {
-
-// A rank's part of a decoder whose products are split: queries, keys and values by heads, the feed-forward by its
-// hidden states, the embedding by columns of the width, the head by words of the vocabulary. Weights of norms are whole
-// on every rank.
-struct DecoderSplit {
-  std::int64_t rank = 0, ranks = 1;
-  // Norms and residual stream of a rank are those of its N / ranks rows, and their outputs are gathered before a
-  // product. Otherwise every rank has all rows of them, and the products' outputs are summed everywhere.
-  bool sequence_parallel = true;
-};
-
-// A rank's part of every sequence where the ranks share them out ("context parallel"). Of the T tokens in 2 R chunks of
-// L = T / 2 R, rank r has chunks r and 2 R - 1 - r, so that causal attention is as much work on every rank. Its rows
-// are [batch, (chunk r | chunk 2 R - 1 - r), L].
-struct DecoderContext {
-  std::int64_t rank = 0, ranks = 1;
-};
-
-struct DecoderConfig {
-  std::int64_t vocab_size = 10'000;
-  std::int64_t batch_size = 4;
-  std::int64_t context_length = 512;  // of a whole sequence, whoever has its tokens
-  std::int64_t d_model = 768, d_ff = 3072, layers = 12, heads = 12;
-  std::int64_t kv_heads = 0;     // of keys and values, a divisor of heads; 0: as many as heads
-  std::int64_t head_dim = 0;     // columns of a head, even; 0: d_model / heads
-  bool qkv_bias = false;         // the products of q, k and v add a bias
-  bool qk_norm = false;          // RMSNorm of each head of queries and of keys before the rotation (Qwen3)
-  bool output_bias = false;      // the product behind attention adds a bias
-  bool tied_embeddings = false;  // the output head's weights are the embedding's
-  double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
-  compute::RotaryScaling rope_scaling;
-  double norm_eps = 1e-5;       // of every RMSNorm
-  bool post_norms = false;      // each branch ends with an RMSNorm of its own, before it is added
-  bool norms_from_one = false;  // an RMSNorm multiplies by 1 + its weight
-  compute::Activation gate_activation = compute::Activation::silu;  // of the feed-forward; or gelu_tanh
-  bool scaled_embeddings = false;                                   // times the root of d_model
-  double query_pre_attn_scalar = 0;  // by the root of which scores are divided; 0: the head's columns
-  // A query sees its own token and the sliding_window - 1 before it; 0: all before it. Every so manyth layer, the last
-  // of each full_attention_every, sees all of them whatever the window (gpt-oss: 2, Gemma 3: 6); 0: none does.
-  std::int64_t sliding_window = 0, full_attention_every = 0;
-  double rope_local_theta = 0;      // of layers beside the full ones, whose rotation is not scaled; 0: as of all others
-  bool attention_sinks = false;     // each head of a layer has a score more, which is learned and has no value
-  double attention_soft_cap = 0.0;  // scores become cap * tanh(score / cap); 0: they stay
-  ExpertsConfig experts;
-  workload::PrecisionPolicy precision;
-  // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
-  // Otherwise one operation each, as a framework without a compiler runs them.
-  // Products of 8 bits are in the fused form alone.
-  bool fused = true;
-  bool flash = true;  // tiled attention; otherwise the score matrix is made
-  // Without flash: so many rows of queries at a time (naive_attention.hpp), made again in backward. 0: all at once,
-  // kept.
-  std::int64_t score_rows = 0;
-  // The loss in so many parts of the batch's tokens (decoder_head.cpp): one part's logits are in memory at a time, and
-  // forward makes the head's gradients, too. 1: whole. With a backward only.
-  std::int64_t loss_chunks = 1;
-  // Micro-batches of batch_size sequences whose gradients are added up before an update. With more than one the plan
-  // does not borrow the gradient arena, which holds sums from the first one on.
-  std::int64_t accumulation_steps = 1;
-  bool backward = true;        // plan for a backward pass; the plan then borrows the gradient arena
-  bool checkpointing = false;  // keep each layer's input alone and recompute the rest in backward
-  bool keep_outputs = false;   // fused: what norms and SwiGLU make is kept for backward, not made again there
-  // Fused: the product at the end of a branch adds the residual stream, which the norm behind it then has not to. Of a
-  // GPU, where the product reads what it adds on its way.
-  bool residual_in_products = false;
-  bool keep_logits = false;  // a copy of the logits survives the step
-  // Fused only: gradients of matrices are made on the backend's side lane, beside the chain of gradients by
-  // activations. Costs the memory of what they read, which must live longer.
-  bool side_lane = false;
-  DecoderSplit split;      // over several ranks: of fused steps with a backward
-  DecoderContext context;  // over several ranks: of tiled attention and one micro-batch, without experts and a split
-
-  std::int64_t own_context() const { return context_length / context.ranks; }  // tokens of a sequence on this rank
-  std::int64_t rows() const { return batch_size * own_context(); }             // tokens of a micro-batch, on this rank
-  std::int64_t step_rows() const { return accumulation_steps * rows(); }       // and of a step
-  std::int64_t head_width() const { return head_dim > 0 ? head_dim : d_model / heads; }
-  std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
-  std::int64_t q_width() const { return heads * head_width(); }  // of a token's queries, and of attention's result
-  std::int64_t kv_width() const { return key_heads() * head_width(); }  // of a token's keys, and of its values
-  std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
-  // What is here of a split model: all of it where there is one rank.
-  bool is_split() const { return split.ranks > 1; }
-  // Of sequences that ranks share out: tokens in a chunk, and where the first or the second chunk of a rank begins.
-  bool shares_context() const { return context.ranks > 1; }
-  std::int64_t chunk_length() const { return context_length / (2 * context.ranks); }
-  std::int64_t chunk_begin(std::int64_t rank, int which) const {
-    return (which == 0 ? rank : 2 * context.ranks - 1 - rank) * chunk_length();
-  }
-  std::int64_t own_heads() const { return heads / split.ranks; }
-  std::int64_t own_key_heads() const { return key_heads() / split.ranks; }
-  std::int64_t own_width() const { return d_model / split.ranks; }  // of the embedding
-  std::int64_t own_q_width() const { return q_width() / split.ranks; }
-  std::int64_t own_kv_width() const { return kv_width() / split.ranks; }
-  std::int64_t own_qkv_width() const { return qkv_width() / split.ranks; }
-  std::int64_t own_d_ff() const { return d_ff / split.ranks; }
-  bool is_like_gemma() const {
-    return post_norms || norms_from_one || scaled_embeddings || gate_activation != compute::Activation::silu;
-  }
-  double query_scalar() const {
-    return query_pre_attn_scalar > 0 ? query_pre_attn_scalar : static_cast<double>(head_width());
-  }
-  // Whether a layer sees everything whatever the window of those beside it.
-  bool sees_all(std::int64_t layer) const {
-    return full_attention_every > 0 && (layer + 1) % full_attention_every == 0;
-  }
-  bool rotates_locally(std::int64_t layer) const { return rope_local_theta > 0 && !sees_all(layer); }
-  // The window of a layer where it hides a token; 0: none.
-  std::int64_t window_of(std::int64_t layer) const {
-    return sees_all(layer) || sliding_window >= context_length ? 0 : sliding_window;
-  }
-  bool has_experts(std::int64_t layer) const { return experts.any() && layer >= experts.first_dense_layers; }
-  std::int64_t dense_layers() const {
-    return experts.any() && experts.first_dense_layers < layers ? experts.first_dense_layers : layers;
-  }
-  std::int64_t expert_layers() const { return layers - dense_layers(); }
-  std::int64_t own_words() const { return vocab_size / split.ranks; }
-  std::int64_t own_rows() const { return split.sequence_parallel ? rows() / split.ranks : rows(); }
-  // Throws assay::Error: INVALID_ARGUMENT; UNSUPPORTED where the unfused form has no such products, and where ranks
-  // cannot share the model, or not this form of it.
-  void validate() const;
-};
 
 // Ids of the parameters of one layer, in the order of the arena.
 struct DecoderLayerParameters {
