@@ -16,10 +16,11 @@ using assay::train::ParameterSet;
 namespace {
 
 constexpr std::int64_t line = assay::train::Optimizer::alignment_elements;
-// What is no matrix is cut where each rank then has so many lines at least: a message costs as much as some of them.
+// A stretch without matrices is cut among the ranks if each gets at least this many lines: a message costs as much as a
+// few of them.
 constexpr std::int64_t least_lines_of_part = 16;
 
-// The least that has one owner: a matrix, or several that no line parts, or a stretch between matrices.
+// The smallest piece with one owner: a matrix, matrices that share a line, or a stretch without matrices.
 struct Unit {
   ElementRange range;
   double operations = 0;  // to make its matrices orthogonal
@@ -30,13 +31,13 @@ struct Unit {
 
 // Where a parameter may be parted, and what its matrices cost from there on.
 void add_units(std::vector<Unit>& units, const Parameter& p, std::int64_t group_begin) {
-  const auto go_on_at = [&](std::int64_t begin) {
+  const auto may_begin_at = [&](std::int64_t begin) {
     if (begin == group_begin || begin % line == 0) units.push_back({{begin, begin}});
   };
   const std::vector<ArenaMatrix> matrices = matrices_of(p);
-  if (matrices.empty()) go_on_at(p.offset);
+  if (matrices.empty()) may_begin_at(p.offset);
   for (const ArenaMatrix& m : matrices) {
-    go_on_at(m.begin);
+    may_begin_at(m.begin);
     units.back().shapes.push_back(m.shape());
     units.back().operations += assay::train::newton_schulz_operations(m.rows, m.columns);
   }
@@ -57,7 +58,7 @@ std::vector<Unit> units_of(const ParameterSet& set) {
 }
 
 // Returns the operations of each rank.
-std::vector<double> give_matrices(std::vector<Unit>& units, std::int32_t ranks) {
+std::vector<double> assign_matrices(std::vector<Unit>& units, std::int32_t ranks) {
   struct Load {
     double operations = 0;
     std::int64_t elements = 0;
@@ -81,8 +82,8 @@ std::vector<double> give_matrices(std::vector<Unit>& units, std::int32_t ranks) 
   return operations;
 }
 
-// Cuts what is no matrix, or gives it to the owner of what lies before it.
-std::vector<Unit> give_rest(const std::vector<Unit>& units, std::int32_t ranks) {
+// Cuts each stretch without matrices, or assigns it to the owner of the unit before it.
+std::vector<Unit> assign_rest(const std::vector<Unit>& units, std::int32_t ranks) {
   std::vector<Unit> all;
   for (const Unit& unit : units) {
     all.push_back(unit);
@@ -109,9 +110,9 @@ MatrixShares::MatrixShares(const ParameterSet& set, const std::vector<ElementRan
   std::set<MatrixShape> shapes;
   for (const Unit& unit : units) shapes.insert(unit.shapes.begin(), unit.shapes.end());
   shapes_.assign(shapes.begin(), shapes.end());
-  operations_ = give_matrices(units, ranks);
+  operations_ = assign_matrices(units, ranks);
   std::size_t bucket = 0;
-  for (const Unit& unit : give_rest(units, ranks)) {
+  for (const Unit& unit : assign_rest(units, ranks)) {
     while (unit.range.begin >= buckets[bucket].end) ++bucket;
     std::vector<Piece>& pieces = pieces_[bucket];
     if (pieces.empty() || pieces.back().owner != unit.owner) pieces.push_back({{unit.range.begin, 0}, unit.owner});

@@ -29,10 +29,10 @@ class MatrixShares {
   MatrixShares(const assay::train::ParameterSet& set, const std::vector<assay::train::ElementRange>& buckets,
                std::int32_t ranks);
 
-  // Of a bucket, in ascending order: together they are the bucket.
+  // The pieces of a bucket ascend, and together they cover it.
   const std::vector<Piece>& pieces(std::size_t bucket) const { return pieces_[bucket]; }
   std::size_t buckets() const { return pieces_.size(); }
-  // Of all matrices, whoever owns them, ascending: every rank updates its own in this order.
+  // The shapes of all ranks' matrices, ascending. Every rank updates its matrices in this order.
   const std::vector<assay::train::MatrixShape>& shapes() const { return shapes_; }
   // The pieces of one rank, in ascending order. None: it owns nothing.
   std::vector<assay::train::ElementRange> owned_by(std::int32_t rank) const;

@@ -73,9 +73,9 @@ void Workload::update_and_gather(const AnyLaunch& launch) {
   receive_exact_weights();
 }
 
-// What is no matrix is updated bucket by bucket; matrices shape by shape, in batches, when all their gradients are
-// here. While the next ones are updated, their weights are on their way. Every rank goes through all shapes, those of
-// others, too, so that all send in one order.
+// The rank updates stretches without matrices bucket by bucket, and then its matrices shape by shape, in batches, when
+// all gradients are here. The weights of one shape travel while the next one is updated. Every rank goes through the
+// shapes of all ranks, so that all send in one order.
 template <class AnyLaunch>
 void Workload::update_matrices_and_broadcast(const AnyLaunch& launch) {
   const assay::train::Optimizer& optimizer = trainer_.optimizer();
