@@ -12,6 +12,8 @@
  * What has no size, a status or the meaning of a flag, goes by the minor. What nobody knows is left alone: an id gives
  * NULL, a bit of flags is ignored. (assay_str alone has no size, and never grows.)
  *
+ * The file has more than 500 lines because a frozen border stays in one file, which any C compiler reads by itself.
+ *
  * A plugin exports one data symbol, `assay_entry_v1`. Everything else is reached from it. The tables it points to
  * (workloads, parameters, metrics, phases, presets) are constant data with static storage: the host reads them without
  * running plugin code.
