@@ -57,7 +57,7 @@ constexpr std::array<CheckRow, check_count> rows{{
      "return ASSAY_INVALID_ARGUMENT with a text for a combination that cannot be; take no large memory in create"},
     {Check::create_extensions, "create.extensions", 2, error, "get_extension gives NULL for ids that it does not know",
      "compare the id, which may be NULL, and return NULL in the end"},
-    {Check::create_bare, "create.bare", 2, error, "create gives the reason if it needs an extension that the host lacks",
+    {Check::create_bare, "create.bare", 2, error, "create gives the reason if it needs a missing extension",
      "look at what get_extension of the host returns before using it"},
     {Check::create_destroy, "create.destroy", 2, error,
      "objects that were never set up are destroyed, one after the other",
