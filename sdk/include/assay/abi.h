@@ -6,13 +6,13 @@
  *   Rule 2  Whoever made a thing frees it. Text is borrowed for the call and copied by the receiver.
  *   Rule 3  Nothing is thrown across this file; no C++ type and no allocator crosses it.
  *
- * Frozen with release 1.0.0: what stands here stays, and what comes is appended (tests/unit/abi/border.table has all of
- * it). The major version is part of the symbol's name, and of the id of an extension ("assay.memory/1"). Which fields a
- * struct of the other side has is told by its struct_size alone: ASSAY_HAS before any field that is marked "Since".
- * What has no size, a status or the meaning of a flag, goes by the minor. What nobody knows is left alone: an id gives
- * NULL, a bit of flags is ignored. (assay_str alone has no size, and never grows.)
+ * Frozen with release 1.0.0: nothing changes here, and additions come at the end (tests/unit/abi/border.table has all
+ * of it). The major version is part of the symbol's name, and of the id of an extension ("assay.memory/1"). Only
+ * struct_size shows which fields the other side's struct has: use ASSAY_HAS before any field that is marked "Since".
+ * The minor covers what has no size: a status, or the meaning of a flag. Each side ignores what it does not know: an id
+ * gives NULL, a bit of flags has no effect. (Only assay_str has no size; it never grows.)
  *
- * The file has more than 500 lines because a frozen border stays in one file, which any C compiler reads by itself.
+ * The file has more than 500 lines because a frozen border stays in one file, which any C compiler can read alone.
  *
  * A plugin exports one data symbol, `assay_entry_v1`. Everything else is reached from it. The tables it points to
  * (workloads, parameters, metrics, phases, presets) are constant data with static storage: the host reads them without
@@ -49,15 +49,15 @@ extern "C" {
 
 typedef int32_t assay_status; /* a fixed width: the size of a C enum is the compiler's choice */
 #define ASSAY_OK 0
-#define ASSAY_INVALID_ARGUMENT 1 /* a parameter, or a combination of them, that cannot be */
+#define ASSAY_INVALID_ARGUMENT 1 /* an invalid parameter, or combination of parameters */
 #define ASSAY_UNSUPPORTED 2      /* sound, but not available here: the case is skipped, not failed */
 #define ASSAY_OUT_OF_MEMORY 3
 #define ASSAY_DEVICE_ERROR 4
 #define ASSAY_WRONG_RESULT 5
 #define ASSAY_INTERNAL 6
 #define ASSAY_COMM_ERROR 7 /* another rank is gone, did not answer in time, or failed; the text names it */
-/* Since 1.3, of verify alone: what was checked is right, and a part that ought to be checked was not. The text says
- * which. A host of before 1.3 does not know it: it is told ASSAY_UNSUPPORTED, which it records as 'not checked'. */
+/* Since 1.3, only from verify: what was checked is right, but a part that should be checked was not; the text says
+ * which. A host before 1.3 gets ASSAY_UNSUPPORTED instead, which it records as 'not checked'. */
 #define ASSAY_VERIFIED_IN_PART 8
 
 /* A borrowed view of UTF-8 text, not NUL-terminated. Valid until the call that received it returns. */
@@ -79,9 +79,9 @@ typedef int32_t assay_type;
 #define ASSAY_PARAM_HAS_MAX 4u      /* `max` holds */
 #define ASSAY_PARAM_INPUT_PATH 8u   /* string: a file that must exist; relative to the experiment file; "" is none */
 #define ASSAY_PARAM_OUTPUT_PATH 16u /* string: a file the plugin writes; relative to the run folder; "" is none */
-/* Since 1.4. String: the words of a command line, parted by blanks. A word with blanks, quotes or backslashes in it
- * stands in double quotes, within which a backslash comes before each of " and \. The experiment may give an array of
- * strings in its place, whose elements are the words. */
+/* Since 1.4. String: the words of a command line, separated by blanks. A word with blanks, quotes or backslashes is in
+ * double quotes, and a backslash precedes each " and \ within them. The experiment may give an array of strings
+ * instead, whose elements are the words. */
 #define ASSAY_PARAM_WORDS 32u
 
 /* One row of a workload's parameter table. */
@@ -123,18 +123,18 @@ typedef struct assay_metric {
   uint64_t word_count;
 } assay_metric;
 
-/* Since 1.2. One row of what a choice stands for: where the string parameter `when` is `choice`, the parameter `param`
- * has the value of its own type below, unless the experiment gives it a value: in its file, by --set, or on an axis.
- * The host then hands that value to create(), and records and tables show it. A row whose `param` is `when` replaces
- * the choice itself ("auto" by what it means). Rows are read in their order: first those for any device, when the
- * experiment is read, then those of the case's kind of device, when the device is known. */
+/* Since 1.2. One row of what a choice stands for: if the string parameter `when` is `choice`, the parameter `param`
+ * gets the value below of its type, unless the experiment sets it: in its file, by --set, or on an axis. The host
+ * passes that value to create(), and records and tables show it. A row whose `param` is `when` replaces the choice
+ * itself (resolves "auto"). Rows are read in order: first those for any device, when the experiment is read, then those
+ * for the case's kind of device, when the device is known. */
 typedef struct assay_preset {
   size_t struct_size;
   const char* when;
   const char* choice;
   const char* also_when; /* NULL: no further condition; otherwise this string parameter must be `also_choice` */
   const char* also_choice;
-  const char* device_kind; /* NULL: whatever the case's device; otherwise only on this kind */
+  const char* device_kind; /* NULL: any device; otherwise only this kind */
   const char* param;
   int64_t int_value; /* for an int; 0 or 1 for a bool */
   double float_value;
@@ -150,14 +150,14 @@ typedef int32_t assay_arithmetic;
 #define ASSAY_ARITHMETIC_BF16 5
 #define ASSAY_ARITHMETIC_FP8 6
 
-/* Work of one step, counted analytically by the plugin's own formula. Zero: not stated. */
+/* Work of one step, by the plugin's formula. Zero: not stated. */
 typedef struct assay_work {
   size_t struct_size;
   uint64_t flops; /* floating-point operations; a multiply-add is two */
   uint64_t bytes; /* least traffic to the device's main memory */
   uint64_t items; /* counted in assay_workload.item_unit */
-  /* Since 1.3. In what nearly all of `flops` are done, whatever their sums are kept in: the host sets their rate
-   * against the most that the device does of it. */
+  /* Since 1.3. The arithmetic of nearly all of `flops`, whatever format holds their sums: the host compares their rate
+   * with the device's peak for it. */
   assay_arithmetic arithmetic;
   int32_t reserved; /* 0 */
 } assay_work;
@@ -188,16 +188,16 @@ typedef struct assay_host {
   const void* (*get_extension)(const struct assay_host*, const char* id)ASSAY_NOEXCEPT;
 } assay_host;
 
-/* create() is told this about the case. */
+/* What create() learns about the case. */
 typedef struct assay_case {
   size_t struct_size;
   const assay_config* config; /* lives until destroy() has returned */
   uint64_t seed;              /* for everything random in the workload */
   int32_t rank, rank_count;   /* 0 and 1 without ranks */
   const char* device_kind;    /* "cpu", "cuda", ... */
-  /* Since 1.2. 0: the user wants to see what a first step costs. setup() then makes the model and its inputs alone, and
-   * the first run() takes what memory a step needs and finds its kernels, each in the phase that needs them. Only a
-   * workload with ASSAY_WORKLOAD_COLD_START is ever told 0. */
+  /* Since 1.2. 0: the user wants to measure a first step's cost. setup() then makes only the model and its inputs, and
+   * the first run() allocates a step's memory and finds its kernels, each in the phase that needs them. Only a workload
+   * with ASSAY_WORKLOAD_COLD_START ever gets 0. */
   int32_t prepare;
   int32_t reserved; /* 0 */
 } assay_case;
@@ -217,8 +217,8 @@ typedef struct assay_launch {
   int32_t device; /* ordinal; already current on the calling thread */
   assay_stage stage;
   uint64_t iteration; /* for run(): 0-based, warm-up included */
-  /* [measure-thread] Marks of one phase, by its index in assay_workload.phases. The host reads the device's own
-   * timeline and its own clock at both. Phases may nest, and may occur several times in a step: their times add up. */
+  /* [measure-thread] Marks of one phase, by its index in assay_workload.phases. The host reads the device's timeline
+   * and the host's clock at both. Phases may nest, and may occur several times in a step: their times add up. */
   void (*phase_begin)(const struct assay_launch*, uint32_t phase) ASSAY_NOEXCEPT;
   void (*phase_end)(const struct assay_launch*, uint32_t phase) ASSAY_NOEXCEPT;
   /* [measure-thread] Reports a value, by the metric's index in assay_workload.metrics. */
@@ -241,13 +241,13 @@ typedef struct assay_memory {
   size_t struct_size;
   void* impl;
   /* [measure-thread] Memory on the case's device, 256-byte aligned, touched but not initialised to any value.
-   * ASSAY_OUT_OF_MEMORY comes with text (bytes wanted, bytes free, what is held by kind). */
+   * ASSAY_OUT_OF_MEMORY comes with text (bytes wanted, bytes free, bytes held by kind). */
   assay_status (*allocate)(const struct assay_memory*, assay_memory_kind, size_t bytes, assay_str label,
                            void** out) ASSAY_NOEXCEPT;
   void (*release)(const struct assay_memory*, void* address) ASSAY_NOEXCEPT;
-  /* [any-thread] Accounts for memory the plugin obtains in another way: positive when taken, negative when given up. */
+  /* [any-thread] Accounts for memory that the plugin obtains elsewhere: positive when taken, negative when freed. */
   void (*report)(const struct assay_memory*, assay_memory_kind, int64_t delta_bytes, assay_str label) ASSAY_NOEXCEPT;
-  /* [measure-thread] Names this moment: the host notes current and peak by kind. The peak starts anew from here. */
+  /* [measure-thread] Names this moment: the host notes current and peak by kind. The peak restarts from here. */
   void (*moment)(const struct assay_memory*, assay_str name) ASSAY_NOEXCEPT;
 } assay_memory;
 #define ASSAY_EXT_MEMORY "assay.memory/1"
@@ -269,9 +269,9 @@ typedef struct assay_device_access {
 typedef struct assay_memory_plan {
   size_t struct_size;
   void* impl;
-  /* [measure-thread] In setup, once for each tensor that the workload places in memory it has from assay.memory: where
-   * it lies, and from which moment of a step to which, both included, it is alive. Moments are any numbers that rise
-   * in the order of the step. What is not in the arena is ignored, with a line in the log. */
+  /* [measure-thread] In setup, once for each tensor that the workload places in memory from assay.memory: its place,
+   * and the first and last moment of a step at which it is alive, both included. Moments are any numbers that rise in
+   * the order of the step. A tensor outside the arena is ignored, with a line in the log. */
   void (*buffer)(const struct assay_memory_plan*, void* arena, size_t offset, size_t bytes, int32_t first_moment,
                  int32_t last_moment, assay_str name) ASSAY_NOEXCEPT;
 } assay_memory_plan;
@@ -283,7 +283,7 @@ typedef struct assay_memory_plan {
 typedef struct assay_progress {
   size_t struct_size;
   void* impl;
-  /* [measure-thread] In setup: how far it is, for the progress line, and a sign of life. Cheap; in any unit. */
+  /* [measure-thread] In setup: progress in any unit, for the progress line, and a sign of life. Cheap. */
   void (*report)(const struct assay_progress*, int64_t done, int64_t total) ASSAY_NOEXCEPT;
 } assay_progress;
 #define ASSAY_EXT_PROGRESS "assay.progress/1"
@@ -294,10 +294,10 @@ typedef struct assay_progress {
 typedef struct assay_parts {
   size_t struct_size;
   void* impl;
-  /* [measure-thread] In setup and verify: what follows is this part of the call, "optimizer", until another one begins
-   * or the call returns; an empty name ends it alone. The host times each by its name, however often it begins, shows
-   * it to whoever watches the case, and names it where the process ends in it. Lower case, digits and '_', at most 55
-   * bytes; the first 64 names of a call count. A part of which nothing was to be done need not begin. */
+  /* [measure-thread] In setup and verify: begins a part of the call, "optimizer", which lasts until another one begins
+   * or the call returns; an empty name only ends it. The host adds up the time of each name, shows it in the progress
+   * line, and names it if the process ends in it. Lower case, digits and '_', at most 55 bytes; the first 64 names of a
+   * call count. A part with nothing to do need not begin. */
   void (*begin)(const struct assay_parts*, assay_str name) ASSAY_NOEXCEPT;
 } assay_parts;
 #define ASSAY_EXT_PARTS "assay.parts/1"
@@ -305,8 +305,8 @@ typedef struct assay_parts {
 /* ---- extension "assay.capture/1": the phases of a captured step ---------------------------------------------------
  */
 
-/* A step that was captured once (a CUDA graph) calls no function of the launch when it is replayed. So its phases are
- * marked while it is captured, and run() says that it replays it. One captured step per case. */
+/* A step that was captured once (a CUDA graph) calls no function of the launch when it is replayed. So the workload
+ * marks its phases while it captures, and run() reports each replay. One captured step per case. */
 typedef struct assay_capture {
   size_t struct_size;
   void* impl;
@@ -320,7 +320,7 @@ typedef struct assay_capture {
 } assay_capture;
 #define ASSAY_EXT_CAPTURE "assay.capture/1"
 
-/* ---- extension "assay.peak/1", of a workload: the most that the device does ---------------------------------------
+/* ---- extension "assay.peak/1", of a workload: the device's peak rates ---------------------------------------------
  */
 
 typedef struct assay_peak {
@@ -331,8 +331,8 @@ typedef struct assay_peak {
 
 typedef struct assay_peak_probe {
   size_t struct_size;
-  /* [measure-thread] Once, after verify, on each rank by itself: tries for a fraction of a second what the device does
-   * at best. May block, and spoil the state. The text of ASSAY_OK says how. Any other status: there is no such figure.
+  /* [measure-thread] Once, after verify, on each rank separately: measures the device's best rates for a fraction of a
+   * second. May block, and spoil the state. The text of ASSAY_OK says how. Any other status: there is no such figure.
    */
   assay_status (*measure)(assay_workload_self*, const assay_launch*, assay_peak* out) ASSAY_NOEXCEPT;
 } assay_peak_probe;
@@ -342,43 +342,43 @@ typedef struct assay_peak_probe {
 
 typedef struct assay_silence {
   size_t struct_size;
-  /* [measure-thread] After finish, on several ranks. Not 0: run() does all of a step but what it says to other ranks
-   * and hears from them, so that the host can time what is left; its results are wrong from there on. 0: as before.
-   * verify begins from a state of its own. */
+  /* [measure-thread] After finish, on several ranks. Not 0: run() does all of a step except communication with other
+   * ranks, so that the host can time the rest; its results are wrong from there on. 0: as before. verify begins from a
+   * fresh state. */
   assay_status (*set)(assay_workload_self*, int32_t silent) ASSAY_NOEXCEPT;
 } assay_silence;
 #define ASSAY_EXT_SILENCE "assay.silence/1"
 
 /* ---- extension "assay.account/1", of a workload: what its steps have done -----------------------------------------
- * Since 1.5. The host gives no figure for steps that the workload's state does not account for: it compares the steps
- * that the state has with those that it has called, and, where the workload can restart, takes the first of them once
- * more and compares what each has left. Without this extension the verification is recorded as 'partial' at most. */
+ * Since 1.5. The host gives no figure for steps that the workload's state does not account for. It compares the count
+ * in the state with its calls and, if the workload can restart, repeats the first steps and compares their marks.
+ * Without this extension the verification is recorded as 'partial' at most. */
 
 typedef struct assay_step_account {
   size_t struct_size;
   /* Out: the steps taken since setup or the last restart, as their results show: an optimizer's step number, a sum to
-   * which each step adds, a counter that the last kernel of a step raises. A counter that run() raises on its way in
-   * accounts for nothing. */
+   * which each step adds, a counter that the last kernel of a step raises. A counter that run() raises on entry proves
+   * nothing. */
   uint64_t steps;
   /* Out: a mark is two numbers that a step has left, a value (its loss, a sum over its gradients) and the magnitude of
    * the terms of that value. Each step has `marks_per_step` of them, and those of the first steps are kept:
-   * `mark_count` in all, a multiple of marks_per_step. 0 and 0 where there are none. */
+   * `mark_count` in all, a multiple of marks_per_step. 0 and 0 without marks. */
   uint64_t marks_per_step, mark_count;
-  /* In: room for so many marks, two doubles each: value, magnitude. */
+  /* In: room for `mark_capacity` marks, two doubles each: value, magnitude. */
   double* marks;
   uint64_t mark_capacity;
-  /* Out: by how much of its magnitude a value may differ where a device does not repeat a step to the bit. */
+  /* Out: the share of its magnitude by which a value may differ if a device does not repeat a step to the bit. */
   double tolerance;
 } assay_step_account;
 
 typedef struct assay_account {
   size_t struct_size;
-  /* [measure-thread] May be NULL. Right before the first measured step, outside every timed window: enqueues what
-   * destroys some of the results that earlier steps have left, so that steps which write none show. A few elements do:
-   * the first measured step is to find its caches as the others do. */
+  /* [measure-thread] May be NULL. Right before the first measured step, outside every timed window: enqueues work that
+   * destroys some of the results of earlier steps, so that steps which write none show. A few elements suffice, and
+   * leave the caches as the other steps find them. */
   assay_status (*open)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] When the device has ended the last step: before finish, and again after repeated steps. May block.
-   * ASSAY_WRONG_RESULT with a text where the state contradicts itself. */
+   * ASSAY_WRONG_RESULT with a text if the state contradicts itself. */
   assay_status (*read)(assay_workload_self*, const assay_launch*, assay_step_account* out) ASSAY_NOEXCEPT;
   /* [measure-thread] May be NULL. After finish, on all ranks: the state is that after setup again, and the steps that
    * follow are the first ones, in ASSAY_STAGE_WARMUP and with their metrics ignored. May block. */
@@ -386,14 +386,14 @@ typedef struct assay_account {
 } assay_account;
 #define ASSAY_EXT_ACCOUNT "assay.account/1"
 
-/* ---- extension "assay.plan/1", of a workload: what a case takes, told without a device ----------------------------
- * A workload whose operations go through assay/compute needs none of this: the host walks through its setup and a step
- * on a device that carries nothing out (assay/planning.h). Any other one can tell by itself. */
+/* ---- extension "assay.plan/1", of a workload: what a case takes, stated without a device --------------------------
+ * A workload whose operations go through assay/compute does not need it: the host walks through its setup and a step on
+ * a device that carries nothing out (assay/planning.h). Any other workload can state its needs here. */
 
 typedef int32_t assay_operation_kind;
 #define ASSAY_OPERATION_PRODUCT 0    /* a matrix product */
 #define ASSAY_OPERATION_ATTENTION 1  /* tiled attention */
-#define ASSAY_OPERATION_OTHER 2      /* whatever is bound by the memory's bandwidth */
+#define ASSAY_OPERATION_OTHER 2      /* bound by the memory's bandwidth */
 #define ASSAY_OPERATION_COLLECTIVE 3 /* between ranks */
 
 typedef struct assay_planned_operation {
@@ -402,14 +402,14 @@ typedef struct assay_planned_operation {
   assay_operation_kind kind;
   assay_arithmetic arithmetic; /* of `flops` */
   uint64_t flops;
-  uint64_t bytes; /* least traffic to the device's main memory; of a collective: what this rank has to send */
+  uint64_t bytes; /* least traffic to the device's main memory; of a collective: what this rank sends */
 } assay_planned_operation;
 
 typedef struct assay_plan {
   size_t struct_size;
   void* impl;
-  /* [main-thread] Memory of the device in the order in which setup and the steps take it: positive when it is taken,
-   * negative when it is given back. */
+  /* [main-thread] Device memory in the order in which setup and the steps take it: positive when taken, negative when
+   * freed. */
   void (*memory)(const struct assay_plan*, assay_memory_kind, int64_t delta_bytes) ASSAY_NOEXCEPT;
   /* [main-thread] One operation of a step, in the step's order. */
   void (*operation)(const struct assay_plan*, const assay_planned_operation*) ASSAY_NOEXCEPT;
@@ -424,18 +424,19 @@ typedef struct assay_planner {
 #define ASSAY_EXT_PLAN "assay.plan/1"
 
 /* ---- extension "assay.names/1": parameters, phases and metrics that are in no table ------------------------------
- * Since 1.4. What a workload with ASSAY_WORKLOAD_OPEN cannot declare, since an experiment or a program says it. */
+ * Since 1.4. Names that a workload with ASSAY_WORKLOAD_OPEN cannot declare: an experiment or a program gives them. */
 
 typedef struct assay_names {
   size_t struct_size;
   void* impl;
-  /* [main-thread] In create. The name of the parameter at this place, of all that the case has, the table's included,
-   * in the order of their letters. ASSAY_INVALID_ARGUMENT behind the last one. The text lives as long as the config. */
+  /* [main-thread] In create. The name of the parameter at this place, of all parameters of the case, the table's
+   * included, in alphabetical order. ASSAY_INVALID_ARGUMENT after the last one. The text lives as long as the config.
+   */
   assay_status (*param)(const struct assay_names*, const assay_config*, uint64_t place, assay_str* out) ASSAY_NOEXCEPT;
   /* [measure-thread] From setup on. The index by which a launch takes the phase or the metric of this name: that of the
-   * table, or a new one behind the table's, from here on the same. The row's texts are copied. ASSAY_INVALID_ARGUMENT
-   * with a text: a name that no table may have, a metric of that name with another unit, direction or scope, words, or
-   * more than 256 of a kind. May allocate: name what is known before the steps. */
+   * table, or a new and then constant one after the table's. The row's texts are copied. ASSAY_INVALID_ARGUMENT with a
+   * text: an invalid name, a metric of that name with another unit, direction or scope, words, or more than 256 of a
+   * kind. May allocate: name everything known before the steps. */
   assay_status (*phase)(const struct assay_names*, assay_str name, uint32_t* out) ASSAY_NOEXCEPT;
   assay_status (*metric)(const struct assay_names*, const assay_metric* row, uint32_t* out) ASSAY_NOEXCEPT;
 } assay_names;
@@ -457,44 +458,44 @@ typedef struct assay_workload {
   uint32_t device_flags; /* ASSAY_ANY_DEVICE, or the kinds it runs on */
   /* [main-thread] Reads and checks parameters. No device work, no large memory. On failure *out stays NULL. */
   assay_status (*create)(const assay_host*, const assay_case*, assay_workload_self** out) ASSAY_NOEXCEPT;
-  /* [measure-thread] In any state. Frees all that create and setup made. */
+  /* [measure-thread] In any state. Frees everything that create and setup made. */
   void (*destroy)(assay_workload_self*) ASSAY_NOEXCEPT;
-  /* [measure-thread] Allocates, fills inputs, prepares kernels; where assay_case.prepare is 0, only what is said there.
+  /* [measure-thread] Allocates, fills inputs, prepares kernels; if assay_case.prepare is 0, only what is stated there.
    * May block. */
   assay_status (*setup)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
-  /* [measure-thread] Enqueues one step on launch->stream. No allocation, no synchronisation, no log; the first one of a
-   * case whose `prepare` is 0 may do what it has to. */
+  /* [measure-thread] Enqueues one step on launch->stream. No allocation, no synchronisation, no log, except in the
+   * first step of a case whose `prepare` is 0. */
   assay_status (*run)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] May be NULL. Once, after the last measured step: reports per-case metrics, writes files. May
-   * block. What run() needs stays until destroy: further steps may follow, in ASSAY_STAGE_WARMUP and with their metrics
-   * ignored, which belong to no figure that is reported here: steps that are traced, and those that are silent
-   * (assay.silence/1). After `finish` of a plugin that was compiled against 1.2 or less run() is not called again. */
+   * block. What run() needs stays until destroy, because further steps may follow in ASSAY_STAGE_WARMUP: traced ones,
+   * and silent ones (assay.silence/1). Their metrics are ignored, and no figure reported here includes them. After
+   * `finish` of a plugin that was compiled against 1.2 or older run() is not called again. */
   assay_status (*finish)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
-  /* [measure-thread] May be NULL, and then the record says 'not checked'. ASSAY_OK, ASSAY_WRONG_RESULT, since 1.3
-   * ASSAY_VERIFIED_IN_PART, or, where nothing can be checked, ASSAY_UNSUPPORTED; with text. After finish; may run
-   * further steps and spoil the state. May block. */
+  /* [measure-thread] May be NULL; the record then says 'not checked'. ASSAY_OK, ASSAY_WRONG_RESULT, since 1.3
+   * ASSAY_VERIFIED_IN_PART, or, if nothing can be checked, ASSAY_UNSUPPORTED; with text. After finish; may run further
+   * steps and spoil the state. May block. */
   assay_status (*verify)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [main-thread] May be NULL. Valid after create. */
   assay_status (*work)(const assay_workload_self*, assay_work* out) ASSAY_NOEXCEPT;
   /* [any-thread] May be NULL. Unknown ids give NULL. */
   const void* (*get_extension)(const assay_workload_self*, const char* id)ASSAY_NOEXCEPT;
-  /* Since 1.2. NULL where preset_count is 0. */
+  /* Since 1.2. NULL if preset_count is 0. */
   const assay_preset* const* presets;
   uint32_t preset_count;
   uint32_t flags; /* ASSAY_WORKLOAD_... */
 } assay_workload;
 
-#define ASSAY_WORKLOAD_COLD_START 1u /* heeds assay_case.prepare */
-/* Since 1.3. Several ranks of it work together: they divide the work of a step, or talk to one another. Without it each
- * rank does the whole work, whatever the others do; the host starts several only where the user asks for copies. */
+#define ASSAY_WORKLOAD_COLD_START 1u /* obeys assay_case.prepare */
+/* Since 1.3. Several ranks of it work together: they divide the work of a step, or communicate. Without it each rank
+ * does the whole work; the host starts several only if the user asks for copies. */
 #define ASSAY_WORKLOAD_RANKS_COOPERATE 2u
-/* Since 1.4. Its tables are not all: an experiment may give it parameters that are in no table, of any type, which
- * get_bool and the others read, and it may name further phases and metrics (assay.names/1). It refuses in create what
- * it has no use for, which may be a slip of the pen. A host of before 1.4 knows no such parameters. */
+/* Since 1.4. An experiment may give it parameters of any type beyond its table, which get_bool and the others read, and
+ * it may name further phases and metrics (assay.names/1). It refuses in create a parameter that it does not use, which
+ * may be a typo. A host before 1.4 knows no such parameters. */
 #define ASSAY_WORKLOAD_OPEN 4u
-/* Since 1.5. Its steps are carried out by other processes, and are over when run() returns. The host then times them by
- * its own clock, opens the device to be looked at alone (assay/observation.h) and touches it in no step:
- * assay_launch.stream is NULL. A host of before 1.5 marks and awaits each step on the device. */
+/* Since 1.5. Other processes carry out its steps, which are over when run() returns. The host then times them by its
+ * clock, opens the device only for observation (assay/observation.h) and touches it in no step: assay_launch.stream is
+ * NULL. A host before 1.5 marks and awaits each step on the device. */
 #define ASSAY_WORKLOAD_STEPS_ELSEWHERE 8u
 
 #define ASSAY_ANY_DEVICE 0u

@@ -14,10 +14,10 @@ extern "C" {
 
 typedef struct assay_algorithm {
   size_t struct_size;
-  /* Never NULL; live until the next operation is prepared. The same choice has the same text in every process: no
-   * measured time, no address. */
+  /* Never NULL; live until the next operation is prepared. The same choice has the same text in every process, without
+   * measured times and addresses. */
   const char* made_for;  /* operation and shape: "matmul bf16 512x768x2304" */
-  const char* algorithm; /* "cublasLt algo 66 tile 20 ..."; several, joined by " | ", where one shape has several */
+  const char* algorithm; /* "cublasLt algo 66 tile 20 ..."; several are joined by " | " */
 } assay_algorithm;
 
 typedef struct assay_algorithms {

@@ -13,9 +13,9 @@ extern "C" {
 
 typedef struct assay_cache {
   size_t struct_size;
-  /* [measure-thread] Enqueues a walk through memory of twice the caches' size, after which they hold nothing of what
-   * was used before. The first call takes that memory, which stays taken until the device is closed. ASSAY_UNSUPPORTED
-   * with text where the caches' size is not known. */
+  /* [measure-thread] Enqueues a walk through memory of twice the caches' size, which evicts all that was used before.
+   * The first call takes that memory, and the device keeps it until it is closed. ASSAY_UNSUPPORTED with text if the
+   * caches' size is not known. */
   assay_status (*flush)(struct assay_device*, void* stream) ASSAY_NOEXCEPT;
 } assay_cache;
 #define ASSAY_EXT_CACHE "assay.cache/1"

@@ -7,9 +7,8 @@
  * The same rules as in assay/abi.h, and frozen like it; it grows as that does. The major version is part of the
  * symbol's name and of the ids of its extensions; the minor counts what is appended here and to the extensions' headers
  * (algorithms.h, cache.h, graph_events.h, memory_account.h, observation.h, planning.h, profiling.h, telemetry.h), each
- * of whose tables has a size of its own. Where a function fills a struct, the caller sets struct_size, and no byte
- * behind it is written. A host accepts every table that reaches to `release`, and uses the fields after it where a
- * table has them.
+ * of whose tables has a size. If a function fills a struct, the caller sets struct_size, and the function writes no
+ * byte behind it. A host accepts every table that reaches to `release`, and uses later fields if a table has them.
  *
  * Every function that returns a status leaves its text in error_text().
  * Threads: an assay_device is used by one thread at a time; count() and error_text() by any.
@@ -31,16 +30,16 @@ typedef struct assay_event assay_event;   /* opaque: a point on a stream's timel
 typedef struct assay_device_info {
   size_t struct_size;
   uint64_t memory_total_bytes;
-  uint64_t memory_free_bytes; /* an allocation could have so much now */
+  uint64_t memory_free_bytes; /* largest allocation possible now */
   int32_t compute_units;      /* threads in use on the CPU, streaming multiprocessors on CUDA */
   int32_t reserved;
   char name[256];      /* "AMD EPYC 9454", "NVIDIA H200" */
   char libraries[512]; /* "oneDNN 2.6.3; OpenMP 4.5, 2 threads; kernels avx512" */
-  /* Since 1.1. The hardware's address, the same in every process: "0000:18:00.0", or "" where there is none. (An
+  /* Since 1.1. The hardware's address, the same in every process: "0000:18:00.0", or "" if it has none. (An
    * ordinal counts the devices that a process may see.) */
   char bus_address[32];
-  /* Since 1.1. The hardware's own name, whatever slot it is in: "GPU-..." of a GPU, "MIG-..." of a part of one, or ""
-   * where there is none. */
+  /* Since 1.1. The hardware's id, whatever slot it is in: "GPU-..." of a GPU, "MIG-..." of a part of one, or "" if it
+   * has none. */
   char uuid[96];
 } assay_device_info;
 
@@ -73,8 +72,8 @@ typedef struct assay_device_api {
   /* Named ranges for an external profiler (NVTX on CUDA). May be NULL. `name` lives as long as the process. */
   void (*range_push)(assay_device*, const char* name) ASSAY_NOEXCEPT;
   void (*range_pop)(assay_device*) ASSAY_NOEXCEPT;
-  /* Unknown ids give NULL. "assay.compute/1": assay/compute/backend.hpp; others: assay/profiling.h, telemetry.h. To a
-   * plugin the host hands a table in which it is never NULL. */
+  /* Unknown ids give NULL. "assay.compute/1": assay/compute/backend.hpp; others: assay/profiling.h, telemetry.h. In
+   * the table that the host gives to a plugin it is never NULL. */
   const void* (*get_extension)(const char* id)ASSAY_NOEXCEPT;
 } assay_device_api;
 

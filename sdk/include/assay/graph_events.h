@@ -14,11 +14,11 @@ extern "C" {
 
 typedef struct assay_graph_events {
   size_t struct_size;
-  /* By how much, about, each event makes a replay longer, in nanoseconds; above 0. */
+  /* About how many nanoseconds each event adds to a replay; above 0. */
   double event_ns;
   /* [measure-thread] Whether graphs record, from their next launch on, the events for which event_record() was called
-   * while they were captured: 1, as it is when a device has been opened, or 0. All else that a graph does is the same
-   * either way. With 0, the last time of such an event stays. The first launch with 0 may take memory, and long. */
+   * while they were captured: 1 (the default of an opened device) or 0. Nothing else of a graph changes. With 0, the
+   * last time of such an event stays. The first launch with 0 may take memory, and long. */
   assay_status (*record)(struct assay_device*, int32_t on) ASSAY_NOEXCEPT;
 } assay_graph_events;
 #define ASSAY_EXT_GRAPH_EVENTS "assay.graph_events/1"

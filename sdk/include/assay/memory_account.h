@@ -1,6 +1,5 @@
-/* assay/memory_account.h - what a device's library takes of the device's memory by itself, beside what it is asked to
- * allocate. An optional extension of the device table: assay_device_api.get_extension() gives NULL for a backend that
- * does not offer it.
+/* assay/memory_account.h - the device memory that a device's library takes besides requested allocations. An optional
+ * extension of the device table: assay_device_api.get_extension() gives NULL for a backend that does not offer it.
  */
 #ifndef ASSAY_MEMORY_ACCOUNT_H
 #define ASSAY_MEMORY_ACCOUNT_H
@@ -13,9 +12,9 @@ extern "C" {
 
 typedef struct assay_memory_account {
   size_t struct_size;
-  /* [any-thread] From here on account->report is told, in bytes and as ASSAY_MEMORY_WORKSPACE, of what the library
-   * takes and gives up: buffers on which algorithms are timed, captured graphs, handles of libraries. It is called on
-   * whatever thread uses the device. NULL: nobody is told any more. The account must live until then. */
+  /* [any-thread] From here on the library calls account->report, in bytes and as ASSAY_MEMORY_WORKSPACE, for memory
+   * that it takes and frees: buffers on which algorithms are timed, captured graphs, handles of libraries. It calls on
+   * any thread that uses the device. NULL ends the reports. The account must live until then. */
   void (*tell)(struct assay_device*, const assay_memory* account) ASSAY_NOEXCEPT;
 } assay_memory_account;
 #define ASSAY_EXT_MEMORY_ACCOUNT "assay.memory_account/1"

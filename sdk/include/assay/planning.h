@@ -1,9 +1,9 @@
 /* assay/planning.h - extension "assay.planning/1" of a device table: a device that carries nothing out.
  *
  * Such a device stands in for another one, which need not be in this machine. It hands out addresses that nobody may
- * read or write, refuses the operations for which assay's backend of the other device has no kernel, and tells of each
- * what it costs. A workload's setup and a step on it take the memory that they take on the other one, but for what the
- * libraries of products choose there. The backends of the folder lib/assay/planned offer it, and no other one does.
+ * read or write, refuses the operations for which assay's backend of the other device has no kernel, and reports each
+ * operation's cost. A workload's setup and a step on it take the same memory as on the other one, except for what the
+ * libraries of products choose there. Only the backends of the folder lib/assay/planned offer it.
  *
  * Frozen, and grows as assay/device.h does, whose minor counts what is appended here.
  */
@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct assay_stand_in {
   size_t struct_size;
-  const char* name; /* of the device that is stood in for */
+  const char* name; /* of the other device */
   uint64_t memory_total_bytes;
   int32_t compute_units;
   int32_t reserved; /* 0 */
@@ -29,15 +29,15 @@ typedef struct assay_planning {
   size_t struct_size;
   /* [main-thread] Before open(); the texts are copied. */
   assay_status (*describe)(const assay_stand_in*) ASSAY_NOEXCEPT;
-  /* [main-thread] From here on `listener` hears of each operation that is enqueued to be carried out, and not of those
-   * that are prepared or captured; of a graph when it is launched. NULL: nobody listens. */
+  /* [main-thread] From here on `listener` gets each operation that is enqueued for execution, but not those that are
+   * prepared or captured; a graph's when it is launched. NULL: no listener. */
   void (*listen)(assay_operation_listener listener, void* context) ASSAY_NOEXCEPT;
-  /* [measure-thread] Tells the listener of an operation: for communicators, which know the device by its table. */
+  /* [measure-thread] Reports an operation to the listener: for communicators, which know the device by its table. */
   void (*tell)(const assay_planned_operation*) ASSAY_NOEXCEPT;
-  /* [measure-thread] Says that a communicator was opened, which takes memory of its own; and how many were, so far. */
+  /* [measure-thread] Reports that a communicator was opened, which takes memory; and how many were opened so far. */
   void (*tell_communicator)(void) ASSAY_NOEXCEPT;
   uint64_t (*communicators)(void) ASSAY_NOEXCEPT;
-  /* [main-thread] How many calls of allocate() were refused, so far, since no address space has room for so much. */
+  /* [main-thread] How many calls of allocate() were refused so far, because they exceed the address space. */
   uint64_t (*refusals)(void) ASSAY_NOEXCEPT;
 } assay_planning;
 #define ASSAY_EXT_PLANNING "assay.planning/1"

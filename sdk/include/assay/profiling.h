@@ -15,7 +15,7 @@ extern "C" {
 
 typedef struct assay_profiler {
   size_t struct_size;
-  /* Around the measured steps. Without a profiler that listens both do nothing. */
+  /* Around the measured steps. Without an active profiler both do nothing. */
   assay_status (*start)(struct assay_device*) ASSAY_NOEXCEPT;
   assay_status (*stop)(struct assay_device*) ASSAY_NOEXCEPT;
 } assay_profiler;
@@ -27,12 +27,12 @@ typedef int32_t assay_traced_kind;
 #define ASSAY_TRACED_KERNEL 0
 #define ASSAY_TRACED_COPY 1
 #define ASSAY_TRACED_FILL 2
-#define ASSAY_TRACED_ANCHOR 3 /* the mark that anchor() has left */
+#define ASSAY_TRACED_ANCHOR 3 /* the mark of anchor() */
 
 typedef struct assay_traced_work {
   size_t struct_size;
   const char* name;         /* a kernel's, as the compiler mangled it; "copy" or "fill" */
-  int64_t start_ns, end_ns; /* on the trace's own clock: differences alone mean something */
+  int64_t start_ns, end_ns; /* on the trace's clock: only differences have a meaning */
   uint64_t bytes;           /* size of a copy or a fill */
   uint32_t grid[3];         /* blocks of a kernel */
   uint32_t block[3];        /* threads of a block */
@@ -45,9 +45,9 @@ typedef struct assay_kernel_trace {
   /* Starts tracing, and forgets what was traced before. ASSAY_UNSUPPORTED with the remedy when a library is missing, or
    * another profiler holds the device's tracing. Slows the device's work down until end(). */
   assay_status (*begin)(struct assay_device*) ASSAY_NOEXCEPT;
-  /* Enqueues a mark on the stream, long enough that all of what the caller enqueues next waits behind it. An event that
-   * is recorded right after it happens, to about a microsecond, at the mark's end_ns: this is how the clocks of events
-   * and of the trace meet. */
+  /* Enqueues a mark on the stream, long enough that all of what the caller enqueues next waits behind it. An event
+   * recorded right after it happens, to about a microsecond, at the mark's end_ns: this relates the clocks of events
+   * and of the trace. */
   assay_status (*anchor)(struct assay_device*, void* stream) ASSAY_NOEXCEPT;
   /* Waits for the device and ends tracing. The records are complete, and sorted by start_ns. */
   assay_status (*end)(struct assay_device*) ASSAY_NOEXCEPT;
