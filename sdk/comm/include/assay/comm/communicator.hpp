@@ -1,26 +1,25 @@
 // Collectives between the ranks of a case, behind one interface: Gloo on the CPU, NCCL on GPUs, each a library that is
 // opened when a workload asks for it.
 //
-// Order: a collective starts when all that was enqueued on the compute stream before the call is done, and runs beside
-// what comes after it: on a thread of its own on the CPU, on a stream of its own on a GPU. Collectives of one
-// communicator run one after the other, in the order of the calls, which must be the same on every rank. Only wait()
-// makes the compute stream (on the CPU: the caller) wait; until then neither the sent nor the received memory may be
-// touched.
+// Order: a collective starts when everything enqueued on the compute stream before the call is done, and runs beside
+// what comes after it: on a separate thread on the CPU, on a separate stream on a GPU. Collectives of one communicator
+// run one after the other, in the order of the calls, which must be the same on every rank. Only wait() makes the
+// compute stream (on the CPU: the caller) wait. Until then neither the sent nor the received memory may be touched.
 //
-// Tensors: contiguous, in the device's memory, fp32, bf16 or fp16, on the CPU fp32 and bf16 (others as each call says).
-// n = 0 is allowed and still takes part. In place: send and receive are the same memory, for reduce_scatter `receive`
-// is the rank's part of `send`, for all_gather `send` is the rank's part of `receive`. all_to_all, all_to_all_v and
-// send_receive are never in place: the two tensors share no memory.
+// Tensors: contiguous, in the device's memory, fp32, bf16 or fp16, on the CPU fp32 and bf16 (others as each call
+// states). n = 0 is allowed and still participates. In place: send and receive are the same memory; for reduce_scatter
+// `receive` is the rank's part of `send`, for all_gather `send` is the rank's part of `receive`. all_to_all,
+// all_to_all_v and send_receive are never in place: the two tensors share no memory.
 //
-// Errors: assay::Error. COMM_ERROR when a rank is gone or late or the case is being ended; the text names the
-// collective and, where it is known, the rank. After an error the communicator is dead: every call throws that error
-// again. On a GPU an error can show in a later call, or in synchronize().
+// Errors: assay::Error. COMM_ERROR if a rank is gone or late or the case is ending; the text names the collective and,
+// if known, the rank. After an error the communicator is dead: every call throws that error again. On a GPU an error
+// can show in a later call, or in synchronize().
 //
 // Graphs (NCCL): collectives that are enqueued while the compute backend captures become part of the graph, and so do
-// waits for them, whose tickets mean nothing outside of that capture. What is captured is waited for before the capture
-// ends. watch() makes of the captured graph one whose replays the communicator knows of: each is looked after as a
-// collective is. NCCL keeps a communicator until no graph refers to it, so a graph is destroyed before its
-// communicator. Where captures() is false, a collective during a capture throws UNSUPPORTED.
+// waits for them; their tickets mean nothing outside that capture. Wait for what is captured before the capture ends.
+// watch() wraps the captured graph, and the communicator then looks after each replay as after a collective. NCCL
+// keeps a communicator until no graph refers to it, so destroy a graph before its communicator. If captures() is false,
+// a collective during a capture throws UNSUPPORTED.
 //
 // Threads: one thread uses a communicator. The interface is C++ and belongs to one SDK release and one C++ ABI, as that
 // of assay/compute/backend.hpp does; `interface_id` is compared.
@@ -79,8 +78,8 @@ using Ticket = std::uint64_t;  // rises with each collective of the communicator
 struct Options {
   std::int32_t max_channels =
       0;  // NCCL: the most thread blocks that a collective may take from the GPU; 0: the library's
-  // NCCL: collectives run on the compute stream itself, in its order and beside nothing. No stream waits for another
-  // then, and exposed_ms is 0: what is enqueued later comes later. For whoever measures collectives alone.
+  // NCCL: collectives run on the compute stream itself, in its order, with nothing beside them. No stream waits for
+  // another then, and exposed_ms is 0: later work comes later. For measuring collectives alone.
   bool on_compute_stream = false;
   // NCCL 2.28 and later: gatherings whose memory is all in symmetric windows are made by the GPU's copy engines, which
   // take no multiprocessors from what runs beside them. UNSUPPORTED where the library has no such thing.
@@ -130,13 +129,12 @@ class Communicator {
   virtual std::int32_t rank() const = 0;
   virtual std::int32_t size() const = 0;
 
-  // Says that collectives will use this memory often, so that the library may register it. Not an error where it
+  // Announces that collectives will use this memory often, so that the library may register it. Not an error if it
   // cannot.
   virtual void register_memory(void* address, std::size_t bytes) = 0;
-  // Takes device memory from the library and registers it: at `best` as symmetric, where the library and the machine
-  // have windows, else as plain. Every rank calls it with the same `bytes` and `best`; what it takes is the caller's to
-  // account for (registered_memory.hpp does). Null: this library has no memory of its own. OUT_OF_MEMORY when there is
-  // none left.
+  // Takes device memory from the library and registers it: with `best` as symmetric, if library and machine have
+  // windows, else as plain. Every rank calls it with the same `bytes` and `best`; the caller accounts for the memory
+  // (registered_memory.hpp does). Null: this library offers no memory. OUT_OF_MEMORY if there is not enough.
   virtual std::unique_ptr<LibraryMemory> allocate_registered(std::size_t /*bytes*/, Registration /*best*/) {
     return nullptr;
   }
@@ -154,11 +152,11 @@ class Communicator {
   // send, receive: n * size; the r-th n elements of `send` go to rank r, where they are the rank()-th of `receive`. Any
   // dtype.
   virtual Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) = 0;
-  // As all_to_all, of unequal parts: of the rows (of the first dimension) of `send` rank r gets send_rows[r], those of
-  // rank 0 first, and of those of `receive` receive_rows[r] come from it, likewise. A count for each rank, 0 allowed;
-  // they add up to the tensors' rows, and rows of both have as many bytes. receive_rows[r] here is send_rows[rank()] on
-  // rank r: Gloo fails with COMM_ERROR where it is not, NCCL waits until it times out. Counts are read in the call, and
-  // a captured one keeps them.
+  // As all_to_all, with unequal parts. Of the rows (of the first dimension) of `send` rank r gets send_rows[r], those
+  // of rank 0 first, and receive_rows[r] rows of `receive` come from it, likewise. One count for each rank, 0 allowed;
+  // they add up to the tensors' rows, and rows of both have as many bytes. receive_rows[r] here must be
+  // send_rows[rank()] on rank r: otherwise Gloo fails with COMM_ERROR, and NCCL waits until it times out. The call
+  // reads the counts, and a captured one keeps them.
   virtual Ticket all_to_all_v(const compute::Tensor& send, std::span<const std::int64_t> send_rows,
                               const compute::Tensor& receive, std::span<const std::int64_t> receive_rows) = 0;
   // Sends to one rank and receives from one, this rank itself included. Every rank takes part; `from` of rank `to` is
@@ -198,8 +196,8 @@ struct BackendFactory {
 };
 
 // Opens libassay_comm_<backend>.so of this installation. "auto": nccl on a CUDA device, else gloo. Throws
-// assay::Error(UNSUPPORTED) that names what is missing and the remedy, or when the backend does not serve the device.
-// `built_for` is left at what the caller was compiled with.
+// assay::Error(UNSUPPORTED), with what is missing and the remedy, also if the backend does not serve the device. Leave
+// `built_for` at the values that the caller was compiled with.
 std::unique_ptr<Communicator> open_communicator(const Host& host, const Launch& launch, std::string_view backend,
                                                 const Options& options = {}, const char* built_for = interface_id);
 

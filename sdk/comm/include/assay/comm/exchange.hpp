@@ -1,5 +1,5 @@
-// Small values that the ranks tell each other outside the steps, through the case's key-value service: what a
-// verification compares.
+// Small values that the ranks exchange outside the steps, through the case's key-value service, for verifications to
+// compare.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <cstddef>
@@ -33,7 +33,7 @@ inline double mean_of_ranks(const Host& host, std::string_view name, double mine
 }
 
 // The ranks' values on rank 0, in their order, `mine.size()` of each; nothing on the others, which do not wait. Every
-// rank calls it, once per name, with as many. For what is too large that every rank should have it: some MiB in all.
+// rank calls it, once per name, with as many values. For data that is too large to give to every rank: some MiB in all.
 template <class T>
 std::vector<std::vector<T>> gather(const Host& host, std::string_view name, std::span<const T> mine,
                                    std::int64_t timeout_ms = 0) {

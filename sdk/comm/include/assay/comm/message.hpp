@@ -19,8 +19,7 @@ struct Message {
   std::int64_t larger = 0;
   std::int64_t part = 0;
   std::int64_t bytes = 0;  // size of `larger`
-  std::int64_t count =
-      0;  // the argument of the call, which nccl-tests prints: `part` where there is one, else `larger`
+  std::int64_t count = 0;  // the argument of the call, which nccl-tests prints: `part` if it is set, else `larger`
 };
 
 // One of the two buffers is a rank's part of the other.

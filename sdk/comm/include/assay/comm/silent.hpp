@@ -1,4 +1,4 @@
-// A communicator that says nothing and hears nothing: in the place of a real one, a step does all but its
+// A communicator that sends and receives nothing: with it instead of a real one, a step does everything except
 // communication.
 #pragma once
 #include <assay/comm/communicator.hpp>

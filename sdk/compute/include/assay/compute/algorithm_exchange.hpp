@@ -1,5 +1,5 @@
-// The road by which ranks tell each other which algorithms they have found by timing: for each kind of device one list
-// of texts, which one rank writes and the others read. What stands in the texts is the backend's own.
+// How ranks share the algorithms that they found by timing: for each kind of device one list of texts, which one rank
+// writes and the others read. The backend defines the texts.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,21 +1,19 @@
-// A compute backend that checks another one: every operation is carried out by the device, and held against the same
-// operation in float64 on the host, on what the device read and wrote. A verification walks through its step with it,
-// so that no kernel vouches for itself, whatever model it is part of.
+// A compute backend that checks another one: the device carries out every operation, and the audit compares it with the
+// same operation in float64 on the host, on what the device read and wrote. A verification walks through its step with
+// it, so that no kernel vouches for itself, in any model.
 //
 //   AuditedBackend audited(backend);
 //   model.forward(audited, ...); model.backward(audited, ...);  // throws WRONG_RESULT: operation, tensor, element
 //   text += audited.text();
 //
-// Small operations are looked at whole, and the first matrix product of each kind and shape, by the signed sums of all
-// its rows and all its columns. Of other large ones it looks at rows: the first, the last, and some between. Of
-// operations that are alike in kind and shape it may look at the first ones alone. Rounding is all that may be between:
-// that of the output's type, and of sums in fp32
-// (`allowed` in audit/judge.cpp).
+// Small operations are checked whole. The first matrix product of each kind and shape is checked by the signed sums of
+// all its rows and all its columns. Of other large operations some rows are checked: the first, the last, and some
+// between. Of operations that are alike in kind and shape only the first ones may be checked. Only rounding is allowed:
+// that of the output's type, and of sums in fp32 (`allowed` in audit/judge.cpp).
 //
-// Not looked at: captured steps, what is done in Mode::prepare, optimizers and loss scaling
-// (verification::OptimizerCheck), sums for the study of rounding, and random numbers beyond their range. Of attention
-// with dropout where the device's masks are its own: the spread of the results and sums over heads, but no element. The
-// side lane is not used: what a workload sends there is done in order.
+// Not checked: captured steps, Mode::prepare, optimizers and loss scaling (verification::OptimizerCheck), sums for the
+// study of rounding, and random numbers beyond their range. Of attention with dropout whose masks are the device's: the
+// spread of the results and sums over heads, but no element. The side lane is not used: its operations run in order.
 #pragma once
 #include <assay/compute/forwarding_backend.hpp>
 

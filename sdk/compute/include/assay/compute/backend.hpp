@@ -1,18 +1,18 @@
-// What carries operations out on a device: one interface that each device backend implements. The operations
-// themselves, with shapes and formulas, are the structs of operations.hpp.
+// Executes operations on a device: the interface that each device backend implements. The operations themselves, with
+// shapes and formulas, are the structs of operations.hpp.
 //
-// Execution: every call enqueues on the stream that the backend was made with and may return before the work is done;
-// host code must not read a tensor before synchronize(). In Mode::prepare a call does all that precedes execution
-// (finds kernels, creates primitives, reserves workspace) and does not touch the tensors: a workload runs its step once
-// in that mode during setup, so that no step ever allocates.
+// Execution: every call enqueues on the backend's stream and may return before the work is done; host code must not
+// read a tensor before synchronize(). In Mode::prepare a call does everything that precedes execution (finds kernels,
+// creates primitives, reserves workspace) and does not touch the tensors. A workload runs its step once in that mode
+// during setup, so that no step ever allocates.
 //
 // Lanes: between begin_side() and end_side() operations go to a second lane, which starts after everything enqueued
 // before begin_side() and may run beside what follows end_side(), until join_side(). On CUDA it has the lowest
-// priority, so that it gets what the main lane leaves free. A device without lanes runs all in order. Whoever uses the
-// side lane sees to it that what it reads is not overwritten before the join.
+// priority, so it gets what the main lane leaves free. A device without lanes runs everything in order. The caller
+// ensures that nothing overwrites what the side lane reads before the join.
 //
-// Errors: assay::Error. UNSUPPORTED for a dtype or shape the backend does not serve: never another algorithm under the
-// same name. INVALID_ARGUMENT for shapes that do not go together, a tensor that is missing, or two that share memory.
+// Errors: assay::Error. UNSUPPORTED for a dtype or shape that the backend does not serve: never another algorithm under
+// the same name. INVALID_ARGUMENT for shapes that do not match, a missing tensor, or two that share memory.
 //
 // This interface is C++ and not frozen: a workload and a backend must come from the same SDK release, and from a
 // compiler with the same C++ ABI. `interface_id`, made of the compiler's macros, is compared when a backend is opened.
@@ -40,14 +40,14 @@ enum class Mode : std::int32_t { execute, prepare };
 
 // Where a device has several algorithms for an operation: how one that is prepared gets its own.
 enum class Tuning : std::int32_t {
-  measured,     // the fastest by timing, or what was kept of an earlier timing
-  first_choice  // what was kept, or else the library's first choice that works: nothing is timed
+  measured,     // the fastest by timing, or the kept choice of an earlier timing
+  first_choice  // the kept choice, or else the library's first one that works: nothing is timed
 };
 
-// Carries inputs from host memory to the device beside what the compute stream does. It has `slots` host buffers of one
-// size, page-locked where the device copies from them by itself, and as many twins in device memory. A slot goes
-// through: filled by anyone (host_buffer; any thread), send, deliver, reclaim, and again. All calls but host_buffer by
-// the backend's thread.
+// Copies inputs from host memory to the device beside the compute stream. It has `slots` host buffers of one size,
+// page-locked if the device copies from them directly, and as many twins in device memory. A slot goes through: filled
+// by anyone (host_buffer; any thread), send, deliver, reclaim, and again. The backend's thread makes all calls but
+// host_buffer.
 class Feed {
  public:
   Feed() = default;
@@ -55,12 +55,12 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
   virtual ~Feed() = default;
   virtual void* host_buffer(std::size_t slot) const = 0;
-  // Starts the copy to the device, on a stream of its own, after the slot's last deliver. Does not block.
+  // Starts the copy to the device, on a separate stream, after the slot's last deliver. Does not block.
   virtual void send(std::size_t slot) = 0;
   // Enqueues on the compute stream: wait for the slot's copy, then its bytes to `to` (contiguous, at most a slot's): a
   // captured step finds its input always in one place. INVALID_ARGUMENT: the slot was not sent since its last deliver.
   virtual void deliver(std::size_t slot, const Tensor& to) = 0;
-  // Blocks until the host buffer of a slot that was sent has been read, and may be filled anew.
+  // Blocks until the host buffer of a sent slot has been read, and may be filled again.
   virtual void reclaim(std::size_t slot) = 0;
 };
 
@@ -103,27 +103,27 @@ class Backend {
   // Of a device with multiprocessors: matrix products from here on are made for all but `count` of them, so that what
   // runs beside them (a collective) finds room. 0, unless set: for all. Products are prepared for each count.
   virtual void leave_multiprocessors(std::int32_t /*count*/) {}
-  // Of operations that are prepared from here on; measured, unless set. first_choice is for what nobody measures: it
-  // takes none of the device's time, is kept for no other process, and is not among the algorithms that the device
-  // tells of (assay/algorithms.h). What is prepared already stays as it is; only what was prepared with first_choice is
-  // prepared anew when it is with measured. A device that times nothing ignores it.
+  // For operations prepared from here on; the default is measured. first_choice is for work that nobody measures: it
+  // takes no device time, no other process keeps it, and the device does not list it among its algorithms
+  // (assay/algorithms.h). Prepared operations stay as they are; only what was prepared with first_choice is prepared
+  // again under measured. A device that times nothing ignores it.
   virtual void set_tuning(Tuning) {}
-  // What is found by timing from here on is shared with other ranks, until it is called with null, as it must be: of
-  // those whose devices are alike one leads, and the others run what it has chosen (workload/shared_tuning.hpp has the
-  // road). Preparing may then wait for the leader, so a rank must not wait for another one meanwhile. `with` must live
-  // until then. Throws, and lets preparing throw, COMM_ERROR. A device that times nothing ignores it.
+  // Shares choices found by timing from here on with other ranks, until the required call with null. Among ranks with
+  // equal devices one leads, and the others run its choices (workload/shared_tuning.hpp has the exchange). Preparing
+  // may then wait for the leader, so a rank must not wait for another one meanwhile. `with` must live until then.
+  // Throws, and lets preparing throw, COMM_ERROR. A device that times nothing ignores it.
   virtual void share_tuning(AlgorithmExchange* /*with*/) {}
   // Records the operations that `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is
-  // executed, and no operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues
-  // each step anew.
+  // executed, and no blocking operation is allowed inside. Null if the device has no graphs: the caller then enqueues
+  // each step.
   virtual std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) = 0;
-  // `device_memory`: slots times bytes_per_slot, rounded up to 256 each; must outlive the feed. Page-locked host memory
-  // is the feed's own. OUT_OF_MEMORY when there is none.
+  // `device_memory`: slots times bytes_per_slot, rounded up to 256 each; must outlive the feed. The feed owns the
+  // page-locked host memory. OUT_OF_MEMORY if there is none.
   virtual std::unique_ptr<Feed> open_feed(std::size_t slots, std::size_t bytes_per_slot, void* device_memory) = 0;
   virtual void begin_side() {}
   virtual void end_side() {}
   virtual void join_side() {}
-  // For verifications; lives as long as the backend. Null: the device has none of its own (inspector_of() makes one).
+  // For verifications; lives as long as the backend. Null if the device has none (inspector_of() makes one).
   virtual Inspector* inspector() { return nullptr; }
 
   // ---- moving and making data --------------------------------------------------------------------------------------

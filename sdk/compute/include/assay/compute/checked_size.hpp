@@ -23,7 +23,7 @@ inline std::optional<std::size_t> bytes_of(DType dtype, std::span<const std::int
   return bytes <= most_bytes ? std::optional(bytes) : std::nullopt;
 }
 
-// The same, or throws Error(OUT_OF_MEMORY) that says what was to be so large: "the buffer 'logits'".
+// The same, or throws Error(OUT_OF_MEMORY) that names the object: "the buffer 'logits'".
 inline std::size_t checked_bytes(const std::string& what, DType dtype, std::span<const std::int64_t> dims) {
   if (const std::optional<std::size_t> bytes = bytes_of(dtype, dims)) return *bytes;
   std::string text;

@@ -1,6 +1,6 @@
-// A compute backend that counts what it hands to another one: operations that were carried out, and for each replay of
-// a graph those in it. A workload whose steps write the same results anew each time counts them so (assay.account/1): a
-// step that enqueues less is missed, and no step takes longer.
+// A compute backend that counts the operations it passes on to another one, and for each replay of a graph those in it.
+// A workload whose steps write the same results each time counts them this way (assay.account/1): it notices a step
+// that enqueues less, and no step takes longer.
 //
 //   backend = std::make_unique<CountedBackend>(assay::workload::open_backend(host, launch));
 //   ...                                      // set-up; at its end, before the steps are prepared or captured:
@@ -41,7 +41,7 @@ class CountedBackend final : public ForwardingBackend {
   }
   void run_any(const AnyOperation& operation) override {
     real().run_any(operation);
-    // What keeps an account is no part of the steps.
+    // The account's operations do not count as part of the steps.
     if (std::holds_alternative<const op::SpoilPlaces*>(operation) ||
         std::holds_alternative<const op::MarkStep*>(operation))
       return;

@@ -28,9 +28,9 @@
   "library libstdc++; _GLIBCXX_USE_CXX11_ABI " ASSAY_TEXT_OF(_GLIBCXX_USE_CXX11_ABI) "; _GLIBCXX_DEBUG 0"
 #endif
 
-// Parts of a name and a value, which interface_difference() tells apart. __GXX_ABI_VERSION is left out: g++ 12, g++ 13
-// and clang have three, which differ in corners (the mangling of some templates) that no interface of ours touches, and
-// what they compile works together.
+// Parts of a name and a value, which interface_difference() separates. __GXX_ABI_VERSION is left out: g++ 12, g++ 13
+// and clang have three, which differ in corners (the mangling of some templates) that none of our interfaces touches,
+// and their code works together.
 #define ASSAY_CXX_ABI "release " ASSAY_SDK_RELEASE "; calls itanium; " ASSAY_CXX_LIBRARY_ABI
 
 namespace assay::compute {

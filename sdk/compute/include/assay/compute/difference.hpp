@@ -1,5 +1,5 @@
-// How far results are from what they should be: what every verification compares with. A number that is not finite, on
-// either side, differs from everything, and what is once NaN stays the worst.
+// How far results are from the expected ones: every verification compares with this. A number that is not finite, on
+// either side, differs from everything, and NaN stays the worst.
 #pragma once
 #include <cmath>
 #include <cstddef>

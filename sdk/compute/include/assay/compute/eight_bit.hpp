@@ -10,7 +10,7 @@ namespace assay::compute {
 
 template <int mantissa_bits, int exponent_bias, std::uint32_t largest_bits>
 struct EightBit {
-  // The smallest normal number is 2^least_exponent; below it numbers are that far apart as right above it.
+  // The smallest normal number is 2^least_exponent; below it numbers are as far apart as right above it.
   static constexpr int least_exponent = 1 - exponent_bias;
 
   static constexpr float to_float(std::uint8_t bits) noexcept {
@@ -18,7 +18,7 @@ struct EightBit {
     const std::uint32_t mantissa = magnitude & ((1U << mantissa_bits) - 1);
     const std::uint32_t sign = (bits & 0x80U) << 24;
     if (magnitude > largest_bits) {
-      const bool is_infinite = mantissa == 0;  // e5m2 alone: what follows e4m3's largest number has a mantissa
+      const bool is_infinite = mantissa == 0;  // only e5m2: the code after e4m3's largest number has a mantissa
       return std::bit_cast<float>(sign | 0x7f800000U | (is_infinite ? 0U : 0x400000U));
     }
     float value = 0;

@@ -1,9 +1,9 @@
-// What verifications ask of tensors, answered where the tensors lie and in float64: sums, hashes, products,
-// differences. Its code is simple, and shares nothing with that of the operations, so that no kernel vouches for
-// itself; the conformance suite holds a device's inspector against the one that computes on the host.
+// Answers a verification's questions about tensors where they lie, in float64: sums, hashes, products, differences. The
+// code is simple and shares nothing with the operations, so no kernel vouches for itself. The conformance suite
+// compares a device's inspector with the one that computes on the host.
 //
-// All calls block, read what was enqueued before them on the main lane, and are meant for verifications alone: they
-// take device memory for themselves, and where there is none they compute on the host. One thread at a time.
+// All calls block, read what was enqueued before them on the main lane, and are only for verifications. They take
+// device memory, and compute on the host if there is none. One thread at a time.
 #pragma once
 #include <assay/compute/tensor.hpp>
 
@@ -50,7 +50,7 @@ struct WeightedSum {
   bool operator==(const WeightedSum&) const = default;
 };
 
-// How one tensor differs from what it should be, by blocks of neighbours: sums over each block's elements.
+// How one tensor differs from the expected one, by blocks of neighbours: sums over each block's elements.
 struct BlockSums {
   static constexpr std::int64_t block_elements = 256;
   struct Block {
@@ -105,18 +105,18 @@ class Inspector {
   virtual BlockSums difference_from_product(const Tensor& found, float factor, const std::vector<double>& a,
                                             const std::vector<double>& b, std::int64_t rows) = 0;
 
-  // A copy of a contiguous floating-point tensor: whole on the device, where there is room to spare, otherwise about
+  // A copy of a contiguous floating-point tensor: whole on the device, if there is room to spare, otherwise about
   // `most_on_host` of its elements, evenly spread runs of `spread_spans`, on the host.
   virtual std::unique_ptr<KeptTensor> keep(const Tensor& t, std::int64_t most_on_host) = 0;
   // What was kept, as found, against a tensor of the same number of elements, of any strides, as expected.
   virtual BlockSums difference(const KeptTensor& found, const Tensor& expected) = 0;
 
-  // Frees the device's memory that the calls above have taken for their own work; they take it anew. What keep() has
-  // returned is not among it.
+  // Frees the device memory that the calls above took as scratch; they take it again when needed. It does not free what
+  // keep() returned.
   virtual void release_memory() {}
 };
 
-// The device's, or one that computes on the host what it downloads. The backend must outlive it.
+// The device's inspector, or one that downloads and computes on the host. The backend must outlive it.
 std::shared_ptr<Inspector> inspector_of(Backend& backend);
 
 // Which of `elements` are looked at: all of them, where `most` allows; otherwise runs of up to `run` elements, evenly

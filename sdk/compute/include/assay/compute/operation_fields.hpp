@@ -1,5 +1,5 @@
-// What an operation's struct says of its tensors, so that checks, plans, verifications and tests can walk through the
-// tensors of any operation without knowing it.
+// What an operation's struct states about its tensors, so that checks, plans, verifications and tests can walk through
+// the tensors of any operation without knowing it.
 //
 //   struct BiasBackward {
 //     In dy;                    // T [..., C]
@@ -86,7 +86,7 @@ constexpr void walk_field(const char* name, Field& field, F& f) {
   if constexpr (std::is_base_of_v<Tensor, std::remove_const_t<Field>>)
     f(name, field);
   else
-    std::remove_const_t<Field>::walk(field, f);  // options with tensors of their own
+    std::remove_const_t<Field>::walk(field, f);  // options that contain tensors
 }
 }  // namespace detail
 

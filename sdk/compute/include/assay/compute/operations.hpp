@@ -1,13 +1,14 @@
-// The operations that workloads are made of: a struct for each, whose fields are its tensors and options, with shapes
+// The operations that workloads consist of: a struct for each, whose fields are its tensors and options, with shapes
 // and formula beside them. A backend runs them: `backend.run(op::Matmul{.a = x, .b = w, .c = y, .transpose_b = true})`.
 //
 // Notation: T is one floating-point type: fp32 or bf16, on CUDA also fp16; "rows" are all dimensions but the last,
-// flattened. Statistics, losses and every accumulation are fp32. Tensors are contiguous unless an operation says that
-// it honours strides. No tensor that is written may share memory with another tensor of the operation, but one that
-// `in_place` names may be written in the place of another: the same address, type, shape and strides.
+// flattened. Statistics, losses and every accumulation are fp32. Tensors are contiguous unless an operation states that
+// it supports strides. A written tensor may not share memory with another tensor of the operation, except one that
+// `in_place` names: it may take the place of another with the same address, type, shape and strides.
 //
 // A new operation is a struct in operations/, a row in the list below, a check (common/), a kernel and a call of it for
-// each device. What walks the list (backends, audits, mutants, conformance) does not link until it knows the new one.
+// each device. Code that walks the list (backends, audits, mutants, conformance) does not link until it handles the new
+// one.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
 #include <assay/compute/operations/account.hpp>

@@ -15,8 +15,8 @@ bool peak_trial_is_brief();
 inline constexpr std::int64_t brief_trial_width = 256;
 
 // The best rate of a square matrix product of random numbers in the policy's type (8192 wide on CUDA, 768 on the CPU),
-// and of a copy of what no cache holds. Takes about a tenth of a second, with a backend and memory of its own, which
-// are gone when it returns and in no account. Blocks. Throws assay::Error, OUT_OF_MEMORY where too little is left.
+// and of a copy too large for any cache. Takes about a tenth of a second, with a temporary backend and memory that no
+// account has. Blocks. Throws assay::Error, OUT_OF_MEMORY if too little is left.
 Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy& precision);
 
 }  // namespace assay::workload

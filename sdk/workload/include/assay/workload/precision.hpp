@@ -14,8 +14,8 @@ struct PrecisionPolicy {
   compute::DType activation = compute::DType::f32;  // activations, their gradients, inputs of matrix products
   compute::ProductMath product_math = compute::ProductMath::exact;
   // The products of a model's blocks by activations and by their gradients take their inputs in 8 bits (e4m3), each row
-  // with the scale that its largest magnitude asks for; and so do those that make gradients by weights, with one scale
-  // for both inputs, or they stay as `activation` says.
+  // with a scale from its largest magnitude. Products for gradients by weights do too, with one scale for both inputs,
+  // or they stay as `activation` states.
   bool eight_bit_products = false;
   bool eight_bit_weight_gradients = false;
   bool loss_scaling = false;  // dynamic, for gradients that fp16 activations would flush to zero

@@ -1,5 +1,5 @@
-// Parameters that count with some values of a choice alone. One that is set where nothing reads it is a mistake of the
-// experiment: its figures would be taken for those of the setting.
+// Parameters that apply only to some values of a choice. Setting one that nothing reads is a mistake of the experiment:
+// readers would take its figures for those of the setting.
 #pragma once
 #include <assay/plugin.hpp>
 

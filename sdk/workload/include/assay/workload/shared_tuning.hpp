@@ -8,10 +8,10 @@
 
 namespace assay::workload {
 
-// While it lives, what `backend` prepares is shared. What is prepared meanwhile must not communicate: other ranks may
-// be waiting for it. The ranks that prepare together give one `name`; a rank that prepares alone, or other operations,
-// waits for nobody who does not prepare. Nothing is shared by a rank alone, by a device that times nothing, nor with
-// ASSAY_SHARED_TUNING=0 in the environment. Host and backend must outlive it.
+// While it lives, choices that `backend` prepares are shared. Work that is prepared meanwhile must not communicate:
+// other ranks may be waiting for it. The ranks that prepare together use one `name`; a rank that prepares alone, or
+// other operations, waits for nobody who does not prepare. Nothing is shared by a single rank, by a device that times
+// nothing, or with ASSAY_SHARED_TUNING=0 in the environment. Host and backend must outlive it.
 class SharedTuning {
  public:
   SharedTuning(const Host& host, compute::Backend& backend, std::string_view name);

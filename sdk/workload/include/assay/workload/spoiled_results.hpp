@@ -1,6 +1,6 @@
-// For workloads whose steps write the same results anew each time (assay.account/1): destroys some places of them
-// before the first measured step, and looks at these places when the last one is over. Steps that have written nothing,
-// or not all of their results, are found; no step takes longer.
+// For workloads whose steps write the same results each time (assay.account/1): destroys some places of them before the
+// first measured step, and checks these places after the last one. This finds steps that wrote nothing, or not all of
+// their results, and no step takes longer.
 #pragma once
 #include <assay/plugin.hpp>
 
