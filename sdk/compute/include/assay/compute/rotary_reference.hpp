@@ -1,4 +1,4 @@
-// The frequencies of rotary_scaling.hpp in float64, from the definitions and apart from what devices compute.
+// The frequencies of rotary_scaling.hpp in float64, from the definitions and independent of what devices compute.
 #pragma once
 #include <assay/compute/rotary_scaling.hpp>
 

@@ -1,4 +1,4 @@
-// A compute backend that carries nothing out, for what looks at calls alone: a derived class overrides those.
+// A compute backend that carries nothing out, for observing calls: a derived class overrides those it needs.
 #pragma once
 #include <assay/compute/backend.hpp>
 

@@ -1,4 +1,4 @@
-// The size of the buckets of a training step, chosen by measuring: what is best depends on the model, the wire, and
+// The size of the buckets of a training step, chosen by measuring: the best one depends on the model, the wire, and
 // what collectives take away from the computation beside them.
 #pragma once
 #include <assay/plugin.hpp>
@@ -14,17 +14,18 @@ namespace assay::parallel {
 // Whether the device is one that stands in for another (assay/planning.h), on which nothing can be measured or counted.
 bool carries_nothing_out(const Host& host);
 
-// What is tried for so many bytes of gradients: from 25 MiB on, each twice the one before, until one bucket holds all.
+// The candidates for this many bytes of gradients: from 25 MiB on, each twice the one before, until one bucket holds
+// all.
 std::vector<std::size_t> bucket_candidates(std::size_t gradient_bytes);
 
 struct BucketChoice {
   std::size_t bytes = 0;
-  std::string text;  // what was tried and what it took, for the record
+  std::string text;  // the candidates and their times, for the record
 };
 
 // The candidate whose step is fastest on the slowest rank. Every rank calls it with the same candidates, and gets the
-// same choice. `step_seconds` sets up a step with buckets of that size, takes some, and says how long one takes; it may
-// communicate. On a device that carries nothing out there is nothing to measure: the first one is taken.
+// same choice. `step_seconds` sets up a step with buckets of that size, takes some, and returns the time of one; it may
+// communicate. A device that carries nothing out has nothing to measure: the first candidate is taken.
 BucketChoice choose_bucket_bytes(const Host& host, std::string_view name, const std::vector<std::size_t>& candidates,
                                  const std::function<double(std::size_t)>& step_seconds);
 

@@ -47,7 +47,7 @@ inline constexpr auto messages_metric = Metric::per_case("messages").help("colle
 inline constexpr auto communication_metrics =
     table(communication_ms_metric, exposed_ms_metric, overlap_share_metric, communication_bytes_metric);
 
-// Reports all of these; of the times nothing where nobody knows them.
+// Reports all of these; leaves out the times if they are unknown.
 template <class Launch>
 void report_communication(const Launch& launch, const StepCommunication& of) {
   launch.report(communication_bytes_metric, of.bytes);

@@ -45,7 +45,7 @@ inline constexpr auto expert_rank_metrics =
     table(rank_imbalance_metric, largest_rank_imbalance_metric, dispatch_bytes_metric, combine_bytes_metric,
           expert_exchange_ms_metric, expert_exchange_exposed_ms_metric);
 
-// `load` and `totals` are of so many measured steps; the totals are those of the experts' own communicator.
+// `load` and `totals` are of this many measured steps; the totals are those of the experts' communicator.
 template <class Launch>
 void report_expert_ranks(const Launch& launch, const ExpertLoad& load, const comm::Totals& totals,
                          std::uint64_t measured_steps) {

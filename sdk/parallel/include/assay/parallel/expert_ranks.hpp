@@ -1,12 +1,12 @@
-// The ranks over which a model's experts are shared out ("expert parallel"), beside data parallelism of the rest: each
-// rank has tokens of its own and E / R experts of each layer.
+// The ranks that share a model's experts ("expert parallel"), beside data parallelism of the rest: each rank has
+// different tokens and E / R experts of each layer.
 //
-// What a step is worth: its loss is the mean over all ranks' tokens. A rank's experts get rows of all ranks, so their
-// gradients are sums over all tokens as they are, while every other parameter's are of this rank's tokens, and are
-// summed by collectives. Both are right when each rank's loss counts 1 / R: no gradient is scaled afterwards.
+// Scaling: a step's loss is the mean over all ranks' tokens. A rank's experts get rows of all ranks, so their gradients
+// already are sums over all tokens, while every other parameter's are of this rank's tokens, and collectives sum them.
+// Both are right if each rank's loss counts 1 / R: no gradient is scaled afterwards.
 //
-// The all-to-alls should have a communicator of their own: collectives of one run in the order of the calls, and sums
-// of gradients would hold up the rows that backward waits for. Its totals are then the time of dispatch and combine.
+// The all-to-alls should have a separate communicator: collectives of one run in the order of the calls, and sums of
+// gradients would hold up the rows that backward waits for. Its totals are then the time of dispatch and combine.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/train/expert_exchange.hpp>

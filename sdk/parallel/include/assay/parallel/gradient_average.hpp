@@ -18,8 +18,8 @@ class GradientAverage final : public train::GradientExchange {
   // The set must outlive it.
   GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
                   std::size_t last_bucket_bytes = 0);
-  // Of what all ranks have: ranges of whole groups in ascending order are left alone (expert_ranks.hpp). In buckets,
-  // each a sum: the ranks' losses count 1 / R already.
+  // Only for what all ranks have: leaves out ranges of whole groups in ascending order (expert_ranks.hpp). In buckets,
+  // each a sum: the ranks' losses already count 1 / R.
   GradientAverage(const train::ParameterSet& set, const std::vector<train::ElementRange>& own,
                   std::size_t bucket_bytes);
 

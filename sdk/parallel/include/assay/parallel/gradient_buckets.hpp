@@ -15,24 +15,25 @@ namespace assay::parallel {
 struct BucketOptions {
   std::size_t first_bytes = std::size_t{1} << 20;  // small, so that communication starts early in backward
   std::size_t bytes = std::size_t{25} << 20;       // the size of every other bucket
-  // Where it is less than `bytes`, buckets shrink towards the end of backward, which hides the averages of the last
-  // one no more: each takes half of what is left of the arena, from `bytes` at most down to this.
+  // If it is less than `bytes`, buckets shrink towards the end of backward, which cannot hide the averages of the last
+  // one: each takes half of the remaining arena, from at most `bytes` down to this.
   std::size_t last_bytes = bytes;
-  // 0: a bucket ends where a group of parameters does, with the first one that fills it, so that it may be larger than
-  // asked for by less than a group. Else: at a multiple of so many elements, whatever parameter lies there, and it is
-  // never larger than asked for, unless one multiple is. The arena must then be padded to it (ParameterSet::pad_to).
+  // 0: a bucket ends with the first group of parameters that fills it, so it may exceed the requested size by less than
+  // a group. Else: at a multiple of this many elements, whatever parameter lies there, and never above the requested
+  // size, unless one multiple is. The arena must then be padded to it (ParameterSet::pad_to).
   std::int64_t multiple = 0;
 };
 
-// Buckets of so many bytes, which shrink to `last_bytes`, or, with 0, do not. The first one is no larger than they are.
+// Buckets of this many bytes, which shrink to `last_bytes`, or, with 0, do not. The first one is no larger than they
+// are.
 BucketOptions bucket_options(std::size_t bytes, std::size_t last_bytes = 0, std::int64_t multiple = 0);
 
 // The whole gradient arena, padding included, in buckets. Bytes are those of the gradients' dtype. Throws
 // assay::Error(INVALID_ARGUMENT) when the arena is not a multiple of options.multiple.
 std::vector<train::ElementRange> plan_buckets(const train::ParameterSet& set, const BucketOptions& options);
 
-// The same without `own`, ranges of whole groups in ascending order: what this rank alone has (its experts), which lies
-// between what all have. A bucket ends where such a range begins.
+// The same without `own`, ranges of whole groups in ascending order that only this rank has (its experts), between what
+// all have. A bucket ends where such a range begins.
 std::vector<train::ElementRange> plan_shared_buckets(const train::ParameterSet& set,
                                                      const std::vector<train::ElementRange>& own,
                                                      const BucketOptions& options);

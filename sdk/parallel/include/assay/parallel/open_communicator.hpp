@@ -7,9 +7,8 @@
 
 namespace assay::parallel {
 
-// Opens the communicator of these settings for `steps`, and says in the record what it is. Collective. Throws
-// assay::Error as comm::open_communicator does. Inline: what is compared with the library's C++ ABI is the plugin's
-// own.
+// Opens the communicator of these settings for `steps`, and records which it is. Collective. Throws assay::Error as
+// comm::open_communicator does. Inline, so that the library's C++ ABI is compared with the plugin's.
 inline void open_communicator(RankSteps& steps, const Host& host, const Launch& launch,
                               const CollectiveSettings& settings) {
   steps.use(comm::SilenceableCommunicator(comm::open_communicator(host, launch, settings.library, settings.options)));

@@ -6,14 +6,14 @@
 
 namespace assay::parallel {
 
-// For Trainer::setup: enqueues what it prepares, and where `left` is not 0 a backward of products that leave so many.
+// For Trainer::setup: enqueues what it prepares, and, if `left` is not 0, a backward of products that leave this many.
 // After set-up leave_multiprocessors(left) holds, and 0 while the communicator is silent.
 inline void enqueue_beside_collectives(train::Trainer& trainer, std::int32_t left,
                                        const std::function<void()>& enqueue) {
   enqueue();
   if (left == 0) return;
   trainer.leave_multiprocessors(left);
-  trainer.backward_of(trainer.micro_batches() - 1, nullptr);  // it alone leaves them
+  trainer.backward_of(trainer.micro_batches() - 1, nullptr);  // only this one leaves them
 }
 // The same of the trainer's own step.
 inline void enqueue_beside_collectives(train::Trainer& trainer, std::int32_t left) {

@@ -15,8 +15,7 @@ namespace assay::parallel {
 // What a rank exchanges in a step, mean of the measured ones.
 struct StepCommunication {
   double bytes = 0, messages = 0;
-  // For how long collectives were under way, and the computation waited for them, ms. None within a graph, where nobody
-  // knows.
+  // How long collectives were under way, and the computation waited for them, ms. Unknown, and empty, within a graph.
   struct Times {
     double busy_ms = 0, exposed_ms = 0;
   };
@@ -31,7 +30,7 @@ class RankSteps {
   // To be called before anything else; one rank may do without, and has steps all the same.
   void use(comm::SilenceableCommunicator communicator) { communicator_ = std::move(communicator); }
   bool communicate() const { return static_cast<bool>(communicator_); }
-  // Another one while steps are silent, which says nothing and hears nothing.
+  // Replaced while steps are silent by one that sends and receives nothing.
   comm::Communicator& communicator() const { return *communicator_; }
   // `enqueue` enqueues a step, with the phases that it marks where `marks` says so. Runs it once, and starts the
   // trainer anew, as Trainer::capture does: each rank by itself. Captures nothing where the device or the communicator
@@ -58,8 +57,8 @@ class RankSteps {
       mark_replayed(host);
     }
   }
-  // Counts what has run since the last call as one step where it is measured, and forgets it where it is not: what
-  // collectives take is to be of the measured steps alone, and asking for it blocks, which no measured step may do.
+  // Counts the work since the last call as one step if it is measured, and forgets it otherwise: the times of
+  // collectives are only those of measured steps, and asking for them blocks, which no measured step may do.
   template <class Launch>
   void count(const Launch& launch) {
     if (!communicate()) return;
@@ -74,7 +73,7 @@ class RankSteps {
     enqueue(host, enqueue_step);
     count(launch);
   }
-  // Of the measured steps that were counted; nothing where there are none. Blocks.
+  // Of the counted measured steps; empty without any. Blocks.
   std::optional<StepCommunication> take_measured() {
     if (!communicate()) return std::nullopt;
     const comm::Totals totals = communicator_->take_totals();

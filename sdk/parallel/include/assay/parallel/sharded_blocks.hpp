@@ -1,6 +1,6 @@
-// Parameters that are shared out among ranks, as ZeRO stages 2 and 3 have them: each rank keeps its part of every
-// block, with the gradients and the optimizer's state of that part alone. A block is gathered for the time that it is
-// at work, and its gradients are reduced to the parts when backward has made them.
+// Parameters shared out among ranks, as in ZeRO stages 2 and 3: each rank keeps its part of every block, with the
+// gradients and the optimizer's state of that part. A block is gathered while it works, and its gradients are reduced
+// to the parts when backward has made them.
 //
 //   forward of block i    the gathering of block i + 1 runs beside it
 //   backward of block i   the gathering of block i - 1 runs beside it, and the reduction of block i + 1
@@ -11,14 +11,14 @@
 // is at work at both ends (ModelBlocks::ends_with_first) is gathered for both, or, where blocks stay, once; its
 // gradients are reduced once, when both ends have made them.
 //
-// Of a step of several micro-batches each gathers the blocks anew. Its gradients either are reduced with it, and added
-// to what the earlier ones have left in the rank's part: no memory but for one block's part at a time, and the traffic
-// of each. Or whole gradients of all blocks stay here and are added up, and are reduced with the last micro-batch:
-// their memory, and the traffic of one.
+// In a step of several micro-batches each gathers the blocks again. Its gradients may be reduced with it, and added to
+// those of earlier ones in the rank's part: memory for one block's part at a time, and the traffic of each. Or the
+// whole gradients of all blocks stay here and add up, and are reduced with the last micro-batch: their memory, and the
+// traffic of one.
 //
-// Where blocks and whole gradients lie while they are here is planned from the step, as its activations are
-// (step_recording.hpp): messages() of a plan of their own. A gathering's place counts as taken from its start, and a
-// reduction's until it has been waited for, so that no collective in flight shares memory with anything.
+// A plan made from the step, like its activations' (step_recording.hpp), places blocks and whole gradients while they
+// are here: messages() of a separate plan. A gathering's place counts as taken from its start, and a reduction's until
+// it has been waited for, so no collective in flight shares memory with anything.
 //
 // Nothing here waits on the host: collectives are enqueued, and the compute stream waits for them.
 #pragma once
@@ -47,8 +47,8 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   // ---- before the first step
   std::size_t message_bytes() const { return messages_.total_bytes(); }  // of gathered blocks and whole gradients
   void bind(void* messages);                                             // message_bytes()
-  // nullptr: the step goes without communication. A rank then computes with its own part in the place of the others',
-  // and takes its part of its own gradients for the average: as many operations, on numbers of the same size.
+  // nullptr: the step runs without communication. A rank then computes with its part in place of the others', and takes
+  // its part of its gradients as the average: as many operations, on numbers of the same size.
   void use(comm::Communicator* communicator) { communicator_ = communicator; }
 
   // ---- train::BlockParameters

@@ -1,6 +1,6 @@
-// The ranks over which a model's products are split ("tensor parallel"): what its forward and backward exchange, by
-// collectives in place, and at the end the sum of the gradients of what every rank has, of which each has seen its rows
-// alone. The ranks that share out a model's sequences exchange keys and values by the same calls.
+// The ranks that split a model's products ("tensor parallel"): they exchange what its forward and backward need, by
+// collectives in place, and at the end sum the gradients of what every rank has, each of which covers only its rows.
+// Ranks that share out a model's sequences exchange keys and values by the same calls.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/train/gradient_exchange.hpp>
@@ -15,7 +15,7 @@ class SplitRanks final : public train::PartExchange, public train::GradientExcha
   // This rank of so many.
   SplitRanks(std::int64_t rank, std::int64_t ranks) : rank_(rank), ranks_(ranks) {}
 
-  // Gradients of this range are summed at the end of backward; none where it is empty. The set must outlive it.
+  // Sums gradients of this range at the end of backward; none if it is empty. The set must outlive it.
   void share(const train::ParameterSet& set, const train::ElementRange& range) { set_ = &set, shared_ = range; }
   // nullptr: the step goes without communication. A rank then computes with its own part in the place of the others',
   // and its own terms in the place of a sum: as many operations, on numbers of the same size.

@@ -1,7 +1,7 @@
-// A model whose parameters come and go by blocks: of a block that is not at work only a part is here, and its gradients
-// leave when backward has made them. The model says where in its forward and backward a block begins and ends; whoever
-// implements BlockParameters (parallel::ShardedBlocks) brings the parameters in and takes the gradients away, and gives
-// each parameter its place (ParameterSet::place).
+// A model whose parameters come and go by blocks: of an idle block only a part is here, and its gradients leave when
+// backward has made them. The model states where in its forward and backward a block begins and ends. The
+// implementation of BlockParameters (parallel::ShardedBlocks) brings the parameters in, takes the gradients away, and
+// gives each parameter its place (ParameterSet::place).
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -42,16 +42,16 @@ class BlockParameters {
   // Plans the memory in which blocks are while they are here. `step` enqueues the model's forward and backward, which
   // call the functions below.
   virtual void plan(const std::function<void(compute::Backend&)>& step) = 0;
-  // Draws what is kept from the distributions of the parameters that it is a part of; enqueues.
+  // Draws the kept parts from the distributions of their parameters; enqueues.
   virtual void draw(compute::Backend& backend, std::uint64_t seed) const = 0;
 
-  // Where the gradients of all blocks lie from the first micro-batch of a step to the last one, whose operations then
-  // add to them. Empty where each micro-batch writes them anew, because they leave with it.
+  // The place of the gradients of all blocks from the first micro-batch of a step to the last one; the operations then
+  // add to them. Empty if each micro-batch writes them, because they leave with it.
   virtual compute::Tensor summed_gradients() const = 0;
 
-  // Each enqueues, also on a backend that records a plan: of one micro-batch, the last one. Visits are counted in the
-  // order of forward, which goes from the first to the last one, and backward back: of each block in its turn, and of
-  // the first one again where ModelBlocks::ends_with_first says so.
+  // Each enqueues, also on a backend that records a plan, for one micro-batch, the last one. Visits are counted in the
+  // order of forward, from the first to the last block, and in backward in reverse; of the first block again if
+  // ModelBlocks::ends_with_first is set.
   virtual void begin_forward(compute::Backend& backend, std::int64_t micro_batch) = 0;
   // The block's parameters are read from here on, and, of the last visit, its gradients may be written.
   virtual void before_forward(compute::Backend& backend, std::size_t visit) = 0;

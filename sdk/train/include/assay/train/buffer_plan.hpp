@@ -49,10 +49,10 @@ class BufferPlan {
     int first, last;
   };
 
-  // `memory`: tells the buffers of one plan from those of another that the same step uses.
+  // `memory`: distinguishes the buffers of one plan from those of another that the same step uses.
   explicit BufferPlan(UnboundMemory memory = UnboundMemory::buffers) : memory_(memory) {}
 
-  // For plan_step(). What has more bytes than any memory (checked_size.hpp), solve() refuses where it is used.
+  // For plan_step(). solve() refuses a buffer that has more bytes than any memory (checked_size.hpp).
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, Use use = Use::temporary);
   void set_life(Id id, int first, int last);
   void leave_out(Id id);                          // takes no memory; its tensor is empty after bind()
@@ -61,7 +61,7 @@ class BufferPlan {
   // With a life that is known.
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, int first, int last);
 
-  // Throws Error(OUT_OF_MEMORY) that names the buffer where it has more bytes than any memory.
+  // Throws Error(OUT_OF_MEMORY) that names the buffer if it has more bytes than any memory.
   static void refuse_beyond_all(const Buffer& buffer);
 
   // To be called before solve(): the arena begins with `bytes` of borrowed memory, where a buffer may lie while its
@@ -74,7 +74,7 @@ class BufferPlan {
   std::size_t total_bytes() const { return total_; }  // after solve(), borrowed ones included
   std::size_t own_bytes() const { return total_ - own_begin(); }
   std::size_t lower_bound_bytes() const;  // the largest sum of bytes alive at one moment, reserved ones too
-  std::size_t peak_live_bytes() const;    // the same of the buffers alone: what of them is alive at the fullest moment
+  std::size_t peak_live_bytes() const;    // the same for the buffers only: those alive at the fullest moment
   void bind(void* borrowed, void* own);   // own_bytes() at `own`
   bool is_borrowed(std::size_t offset) const { return offset < borrowed_; }
   std::size_t own_begin() const { return (borrowed_ + alignment - 1) / alignment * alignment; }  // its offset

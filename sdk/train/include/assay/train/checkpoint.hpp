@@ -10,7 +10,7 @@
 
 namespace assay::train {
 
-// How a file names the parameters of a set and lays them out, where it is not by their own names and as they are.
+// How a file names the parameters of a set and lays them out, if not by their names and unchanged.
 struct FileLayout {
   std::function<std::string(const std::string&)> name_of;  // by the parameter's name in the set
   // The set's order of a parameter's elements, from the file's.

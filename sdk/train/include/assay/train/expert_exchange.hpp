@@ -1,13 +1,13 @@
-// What the ranks over which a model's experts are shared out ("expert parallel") tell one another within a forward and
-// a backward. The model says when (models/expert_travel.hpp); whoever implements it (parallel::ExpertRanks) moves the
-// rows. Rank r of R has the r-th of R equal parts of the experts of each layer.
+// What the ranks that share a model's experts ("expert parallel") exchange within a forward and a backward. The model
+// decides when (models/expert_travel.hpp); the implementation (parallel::ExpertRanks) moves the rows. Rank r of R has
+// the r-th of R equal parts of the experts of each layer.
 //
 // A forward of a layer begins with the counts: every rank learns how many rows each has for which expert, and the host
 // reads them. They hold for all that this layer sends until its next forward. Rows of a rank are sorted by expert, and
 // so by the rank that they go to; where they are received they lie in the order of the ranks, and of one rank by
 // expert.
 //
-// Calls with a ticket enqueue, and what they use must be left alone until wait() has been called with it.
+// Calls with a ticket enqueue, and their memory must be left alone until wait() has been called with it.
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -48,7 +48,7 @@ class ExpertExchange {
   virtual void wait(compute::Backend& backend, Ticket ticket, std::initializer_list<compute::Tensor> used) = 0;
 };
 
-// In the place of the ranks while a step is recorded (step_recording.hpp): tells the recorder what is read and written,
+// Replaces the ranks while a step is recorded (step_recording.hpp): reports to the recorder what is read and written,
 // and for how long, and exchanges nothing.
 class RecordedExpertExchange final : public ExpertExchange {
  public:

@@ -4,9 +4,9 @@
 
 namespace assay::train {
 
-// A backend that hands every operation on to another one, and has those that write in the memory of gradients add to
-// what is there (their `accumulate` is set, so that the sum is a product's own, with no pass over the gradients).
-// INTERNAL for an operation that writes there and cannot add.
+// A backend that passes every operation on to another one, and lets those that write into the memory of gradients add
+// to it (it sets their `accumulate`, so the product itself makes the sum, with no pass over the gradients). INTERNAL
+// for an operation that writes there and cannot add.
 class AddingGradients final : public compute::ForwardingBackend {
  public:
   // `gradients`: all of them, contiguous. The backend outlives it.

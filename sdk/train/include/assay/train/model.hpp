@@ -33,10 +33,10 @@ class Model {
   // Of a model whose backward uses the side lane itself, or depends on the optimizer's step number, which an update
   // beside backward raises meanwhile: no.
   virtual bool allows_update_beside_backward() const { return true; }
-  // Called once after bind: fills the tables that depend on the shape alone.
+  // Called once after bind: fills the tables that depend only on the shape.
   virtual void initialize(compute::Backend&) const {}
   virtual compute::Tensor loss() const = 0;  // fp32 [1], from the last forward with labels
-  // Flat: what a step without a backward leaves, where it makes no loss; empty where it always makes one.
+  // Flat: the result of a step without a backward, if it makes no loss; empty if it always makes one.
   virtual compute::Tensor forward_result() const { return {}; }
 
  protected:

@@ -1,5 +1,6 @@
-// Muon's matrices: which parameters are one, and the step that makes their momentum orthogonal (Keller Jordan's Muon,
-// as torch.optim.Muon has it). Embeddings, the head, norms and biases are none; the Optimizer updates them by AdamW.
+// Muon's matrices: which parameters are matrices, and the step that makes their momentum orthogonal (Keller Jordan's
+// Muon, as in torch.optim.Muon). Embeddings, the head, norms and biases are not matrices; the Optimizer updates them by
+// AdamW.
 //
 // A step over a matrix W with gradient G:
 //   M = M + (1 - momentum) (G - M);  X = nesterov ? G + momentum (M - G) : M;  X = X / |X|   (Frobenius)
@@ -21,7 +22,7 @@
 
 namespace assay::train {
 
-// The factor of the learning rate, of a matrix of so many rows and columns:
+// The factor of the learning rate of a matrix with these rows and columns:
 //   original         sqrt(max(1, rows / columns))
 //   match_rms_adamw  0.2 sqrt(max(rows, columns)): an update as large as AdamW's, whose rate then serves
 enum class MuonAdjust { original, match_rms_adamw };
@@ -57,7 +58,7 @@ struct ArenaMatrix {
   ElementRange range() const { return {begin, begin + elements()}; }
   MatrixShape shape() const { return {rows, columns}; }
 };
-// Of a parameter, in its order; none: it is no matrix.
+// The matrices of a parameter, in order; empty if it is no matrix.
 std::vector<ArenaMatrix> matrices_of(const Parameter& parameter);
 
 class Muon {
@@ -87,7 +88,7 @@ class Muon {
 
   const std::vector<Batch>& batches() const { return batches_; }
   std::int64_t elements() const;  // of all matrices
-  // What is no matrix, of the same ranges: neighbours together.
+  // The rest of the same ranges, without the matrices: neighbours together.
   const std::vector<ElementRange>& rest() const { return rest_; }
 
   compute::DType dtype() const;  // of X
@@ -100,7 +101,7 @@ class Muon {
 
  private:
   void step(compute::Backend& backend, const LossScaler& scaler, const State& state, const Batch& batch) const;
-  // Of X in the batch's first place; returns where it lies then.
+  // X starts in the batch's first place; returns its final place.
   compute::Tensor orthogonal(compute::Backend& backend, const Batch& batch) const;
 
   MuonConfig config_;

@@ -21,21 +21,21 @@ struct OptimizerConfig {
   float beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F;
   float weight_decay = 0.01F;
   float momentum = 0.0F;  // for sgd only
-  MuonConfig muon;        // of matrices, for muon only, which updates the rest by what stands above
+  MuonConfig muon;        // for matrices, only with muon, which updates the rest by the fields above
 };
 
 class Optimizer {
  public:
   static constexpr std::size_t scalar_bytes = 512;  // the part of the state for step number and learning rate
-  // Ranges and stretches begin and end at multiples of so many elements, which a device's vector kernels read at once,
-  // except at the arena's end.
+  // Ranges and stretches begin and end at multiples of this many elements, which a device's vector kernels read at
+  // once, except at the arena's end.
   static constexpr std::int64_t alignment_elements = 64;
 
   // The parameters must be complete, and outlive it.
   Optimizer(const OptimizerConfig& config, const ParameterSet& parameters);
 
-  // To be called before the memory is taken. The optimizer then updates these ranges of the arena alone, and keeps
-  // state for them alone, packed one after the other. Without this call it takes the whole arena as one range.
+  // Call it before the memory is taken. The optimizer then updates only these ranges of the arena, and keeps state for
+  // them, packed one after the other. Without this call it takes the whole arena as one range.
   void restrict_to(std::vector<ElementRange> ranges);
   const std::vector<ElementRange>& ranges() const { return ranges_; }
   const OptimizerConfig& config() const { return config_; }
@@ -55,7 +55,7 @@ class Optimizer {
   compute::Tensor step_number() const;           // i64 [1]: steps taken, those that changed nothing left out
   compute::Tensor learning_rate() const;         // fp32 [1]
   compute::Tensor matrix_learning_rate() const;  // fp32 [1], of Muon's matrices; empty for other optimizers
-  // All ranges, packed; 0: the first moment, or the momentum; 1: the second one, of Muon's rest alone.
+  // All ranges, packed; 0: the first moment, or the momentum; 1: the second one, with Muon only of the rest.
   compute::Tensor moment(std::size_t index) const;
   // Enqueues one update of every range, or none when the scaler finds a gradient that is not finite.
   void step(compute::Backend& backend, const LossScaler& scaler) const;

@@ -4,8 +4,8 @@
 // Parameters that one matrix product reads together (query, key and value; gate and up) form a group: adjacent, without
 // padding between them, so that the group is itself a matrix.
 //
-// Of a set whose parameters come and go (block_parameters.hpp) no arena is bound: each parameter has a place of its
-// own, for as long as it is there.
+// A set whose parameters come and go (block_parameters.hpp) has no bound arena: each parameter has its place only while
+// it is here.
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -22,8 +22,8 @@ struct Parameter {
   std::vector<std::int64_t> dims;     // (out, in) for matrices, (count, out, in) for a stack of them
   std::int64_t offset = 0;            // elements from the arena's begin
   float init_mean = 0, init_std = 0;  // it starts from this normal distribution; std 0: the constant mean
-  // What an optimizer of matrices (muon.hpp) takes each (out, in) of them for: so many matrices, one above the other.
-  // 0: for none, as a table of words or a stack of biases.
+  // How an optimizer of matrices (muon.hpp) sees each (out, in): this many matrices, one above the other. 0: none, as
+  // for a table of words or a stack of biases.
   std::int64_t row_parts = 1;
   std::int64_t elements() const {
     std::int64_t n = 1;
@@ -63,8 +63,8 @@ class ParameterSet {
   std::size_t gradient_offset_bytes(Id id) const;  // the place of its gradient in the arena
 
   void bind(void* values, void* compute_copy, void* gradients);
-  // Where one parameter lies from now on, in place of the arenas: null where it is not there. Those of a group lie as
-  // in the arena, one after the other. From the first call on no tensor of a whole arena is of use.
+  // The new place of one parameter, instead of the arenas: null while it is not here. Those of a group lie as in the
+  // arena, one after the other. From the first call on no tensor of a whole arena is valid.
   struct Place {
     void* value = nullptr;
     void* compute = nullptr;  // where the policy has a copy; else `value` counts
@@ -110,10 +110,10 @@ class ParameterSet {
 class GradientListener {
  public:
   virtual ~GradientListener() = default;
-  // The gradients of all parameters with an id < end are enqueued on the backend's stream: what is enqueued there from
-  // here on may read them, and nothing later in the step writes them. Backward may read these parameters until the
-  // next call, or its end after the last one; nothing that is enqueued later in the step reads them. `end` rises from
-  // call to call; the last one is the number of parameters.
+  // The gradients of all parameters with an id < end are enqueued on the backend's stream: later work there may read
+  // them, and nothing later in the step writes them. Backward may read these parameters until the next call, or, after
+  // the last one, until its end; nothing enqueued later in the step reads them. `end` rises from call to call; the last
+  // one is the number of parameters.
   virtual void gradients_ready(ParameterSet::Id end) = 0;
 };
 

@@ -1,6 +1,6 @@
-// What the ranks of a model whose products are split over them ("tensor parallel") tell one another within a forward
-// and a backward. The model says when; whoever implements it (parallel::SplitRanks) moves the numbers. Every call but
-// wait() enqueues, and what it uses must be left alone until wait() has been called with its result.
+// What the ranks of a model with split products ("tensor parallel") exchange within a forward and a backward. The model
+// decides when; the implementation (parallel::SplitRanks) moves the numbers. Every call but wait() enqueues, and its
+// memory must be left alone until wait() has been called with its result.
 //
 // Of R ranks the r-th (from 0) has the r-th of R equal parts of a contiguous tensor.
 #pragma once

@@ -17,14 +17,14 @@ class StepAccount {
  public:
   // Half of them the first ones, so that the window's are among them: samples of many short steps are tried before it.
   static constexpr std::int64_t kept_steps = 8192;
-  // Two for each thread of a block of a GPU; more, up to the second number, where there are so many parameters.
+  // Two for each thread of a block of a GPU; up to the second number for more parameters.
   static constexpr std::int64_t usual_places = 512, most_places = 4096;
   static constexpr std::uint64_t marks_per_step = 3;
 
-  // What a step has to write, and what it changes. Tensors of one step are those of every step.
+  // What a step must write, and what it changes. The tensors are the same in every step.
   struct Subjects {
     compute::Tensor loss;     // fp32 [1]; empty: the step has none
-    compute::Tensor results;  // flat: gradients, or what a forward alone leaves; empty: none
+    compute::Tensor results;  // flat: gradients, or the result of a forward alone; may be empty
     compute::Tensor state;    // flat, of as many elements: weights; empty: none
   };
 

@@ -18,8 +18,8 @@ namespace assay::train {
 // its groups, which must keep their zeros.
 //
 // The tensors of the plan must not be bound yet; inputs of the step may lie anywhere, or nowhere. Throws
-// assay::Error(INTERNAL) where the step reads a buffer or a gradient that it has not written, unless the buffer is said
-// to outlive steps, and where it goes beyond a buffer's end. A buffer of which a part was written counts as written.
+// assay::Error(INTERNAL) if the step reads a buffer or a gradient that it has not written, unless the buffer is
+// declared to outlive steps, and if it goes beyond a buffer's end. A partly written buffer counts as written.
 void plan_step(BufferPlan& plan, const ParameterSet* gradients, const std::function<void(compute::Backend&)>& step);
 
 }  // namespace assay::train

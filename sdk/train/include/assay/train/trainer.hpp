@@ -1,7 +1,7 @@
-// A Trainer holds all that a workload needs to train any model on one rank: its parameters, optimizer and loss scaler,
-// and their arenas, taken from the host by kind. Constructed, without a device, it knows the parameters and the plan of
-// the model; setup() makes it ready for the first step, in one call. The workload decides what a step consists of
-// (training_step.hpp) and when it communicates; the derived class says which model there is and which inputs it has.
+// A Trainer holds what a workload needs to train any model on one rank: parameters, optimizer and loss scaler, and
+// their arenas, taken from the host by kind. Once constructed, without a device, it knows the parameters and the plan
+// of the model; setup() makes it ready for the first step, in one call. The workload decides what a step consists of
+// (training_step.hpp) and when it communicates; the derived class provides the model and its inputs.
 #pragma once
 #include <assay/compute/workspace.hpp>
 #include <assay/train/loss_scaler.hpp>
@@ -30,9 +30,9 @@ struct TrainerConfig {
   compute::Tuning tuning = compute::Tuning::measured;  // of all operations that the trainer prepares
 };
 
-// What setup() calls between its parts, for workloads that look at the memory there, or take some of their own.
+// Called by setup() between its parts, for workloads that look at the memory there, or take some.
 struct SetupMoments {
-  // Takes the parameters' memory, of so many bytes, in place of the trainer, whom it must outlive; the backend is open.
+  // Takes the parameters' memory, this many bytes, in place of the trainer, which it must outlive; the backend is open.
   std::function<void*(std::size_t)> parameter_memory;
   std::function<void()> parameters_taken;  // the parameters' memory is there, and nothing else
   std::function<void()> step_taken;        // gradients, activations and inputs, too, but not the optimizer's state
@@ -45,10 +45,9 @@ class Trainer {
 
   // Opens the device's backend, takes all memory, finds kernels and reserves workspace for the operations of `enqueue`,
   // which must not communicate, loads the inputs, and makes the state before the first step. Blocks. Without `enqueue`
-  // the operations are those of enqueue_step(). To be called once, on the thread
-  // that runs the case; before it there are parameters() and the model's plan alone. Throws assay::Error: UNSUPPORTED
-  // for a device without operations, or without one of these; OUT_OF_MEMORY; INVALID_ARGUMENT for a file of weights or
-  // inputs that does not fit.
+  // the operations are those of enqueue_step(). Call it once, on the thread that runs the case; before it only
+  // parameters() and the model's plan exist. Throws assay::Error: UNSUPPORTED for a device without operations, or
+  // without one of these; OUT_OF_MEMORY; INVALID_ARGUMENT for a file of weights or inputs that does not fit.
   void setup(const Launch& launch, const std::function<void()>& enqueue, const SetupMoments& moments = {});
   void setup(const Launch& launch) {
     setup(launch, [this] { enqueue_step(); });
@@ -83,27 +82,27 @@ class Trainer {
   // Blocks. WRONG_RESULT where the optimizer has not taken one update in each of them, skipped ones left out.
   Account account() const;
 
-  // Finds kernels and reserves workspace for further operations, without touching a tensor. There must be no
-  // communication among them: ranks share what they find by timing (workload/shared_tuning.hpp), and wait for it.
+  // Finds kernels and reserves workspace for further operations, without touching a tensor. They must not include
+  // communication: ranks share what they find by timing (workload/shared_tuning.hpp), and wait for it.
   void prepare(const std::function<void()>& enqueue);
   // The same for operations that `by` will carry out, a backend that hands them on to backend(): one that has no side
   // lane needs all workspace on the main one.
   void prepare(compute::Backend& by, const std::function<void(compute::Backend&)>& enqueue);
   void initialize() { model_->initialize(*backend_); }  // after another model has had the memory: enqueues
-  // Makes the state before the first step anew: parameters, optimizer, loss scale. Blocks.
+  // Restores the state before the first step: parameters, optimizer, loss scale. Blocks.
   void start(double loss_scale = LossScaler::start);
 
-  // Captures the step that `enqueue` enqueues as a graph. Phases that it marks are part of the graph, or it marks none.
-  // The result is null where the device has no graphs: the caller then enqueues each step anew. Runs the step once, and
-  // then starts anew.
+  // Captures the step that `enqueue` enqueues as a graph. Phases that it marks are part of the graph, if it marks any.
+  // Null if the device has no graphs: the caller then enqueues each step. Runs the step once, and then restarts.
   enum class Marks { none, captured };
   std::unique_ptr<compute::Graph> capture(const std::function<void()>& enqueue, Marks marks);
-  // The same, once the step has run: its state stays as it is. When memory of the step is taken anew (lend_memory,
-  // prepare), the graph refuses to be launched: INVALID_ARGUMENT.
+  // The same after the step has run, without a restart. If memory of the step is taken again (lend_memory, prepare),
+  // the graph refuses to be launched: INVALID_ARGUMENT.
   std::unique_ptr<compute::Graph> capture_as_is(const std::function<void()>& enqueue, Marks marks);
 
-  // Binds `other`, a model of the same parameters (of another batch or path), to the gradient arena and the activation
-  // memory, which is taken anew when it needs more. Both models stay bound; initialize() whichever runs next.
+  // Binds `other`, a model with the same parameters (of another batch or path), to the gradient arena and the
+  // activation memory, which is taken again if it needs more. Both models stay bound; call initialize() on the one that
+  // runs next.
   void lend_memory(Model& other);
   double last_loss() const { return loss_of(*model_); }  // blocks
   double loss_of(const Model& model) const;              // of one that has been bound; blocks
@@ -129,8 +128,8 @@ class Trainer {
  protected:
   Trainer(const Host& host, const TrainerConfig& config);
   virtual ~Trainer() = default;
-  // To be called once, in the derived class's constructor, when the parameters are complete. `model` must live as long
-  // as this object. INVALID_ARGUMENT when its loss is no result of its plan.
+  // Call it once, in the derived class's constructor, when the parameters are complete. `model` must live as long as
+  // this object. INVALID_ARGUMENT if its loss is no result of its plan.
   void use(Model& model);
 
   // Draws parameters() from their distributions; enqueues. A derived class whose model has other parameters than the
@@ -172,8 +171,8 @@ class Trainer {
   compute::Workspace workspace_;
   std::uint64_t times_prepared_ = 0;
   StepAccount account_;
-  // How often memory that a captured step uses was taken anew. Graphs outlive nothing that they use, but may be
-  // launched when it lies elsewhere.
+  // How often memory of a captured step was taken again. Graphs outlive nothing that they use, but may be launched
+  // after it has moved.
   const std::shared_ptr<std::uint64_t> moves_ = std::make_shared<std::uint64_t>(0);
 };
 

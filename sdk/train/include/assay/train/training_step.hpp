@@ -65,8 +65,8 @@ void update_if_there_is_one(const Trainer& trainer, const Launch& launch) {
   trainer.update();
 }
 
-// Enqueues a whole step: forward, backward and update, as far as the trainer's configuration has them. Of an update
-// that goes along with backward the optimizer's phase has what is left of it then.
+// Enqueues a whole step: forward, backward and update, as far as the trainer's configuration has them. If the update
+// runs beside backward, the optimizer's phase has what is left of it.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch) {
   accounted_step(trainer, [&] {

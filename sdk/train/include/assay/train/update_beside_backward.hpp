@@ -11,8 +11,8 @@ namespace assay::train {
 
 class UpdateBesideBackward final : public GradientListener {
  public:
-  // Fewer elements are not worth an update of their own. On an H200 2^16 to 2^20 were the same, 2^22 longer by 2%
-  // of a small step, since gradients that products have just made are in the cache.
+  // Fewer elements are not worth a separate update. On an H200 2^16 to 2^20 were equal, and 2^22 was longer by 2% of a
+  // small step, because gradients that products have just made are in the cache.
   static constexpr std::int64_t min_stretch_elements = std::int64_t{1} << 18;
 
   // It serves one step. The trainer was set up and has no loss scaling, which has to see all gradients first.

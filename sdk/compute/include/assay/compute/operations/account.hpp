@@ -19,7 +19,7 @@ constexpr std::int64_t row_of_mark(std::int64_t step, std::int64_t rows) {
 
 namespace op {
 
-// loss[0] and x[places[i]] become NaN: whoever reads them before a step has written them anew is found.
+// loss[0] and x[places[i]] become NaN: reading them before a step has written them again shows.
 struct SpoilPlaces {
   Optional<InOut> x;     // [N], fp32, bf16 or fp16 on every device
   Optional<In> places;   // i64 [n], each at least 0 and less than N; must be there with x

@@ -19,7 +19,7 @@ struct Copy {
   ASSAY_OPERATION("copy", to, from)
 };
 
-// Counter-based (Philox 4x32-10): element i depends on (seed, stream, i) alone, whatever the number of threads.
+// Counter-based (Philox 4x32-10): element i depends only on (seed, stream, i), whatever the number of threads.
 struct RandomNormal {
   Out x;  // T, contiguous
   std::uint64_t seed, stream;

@@ -11,9 +11,9 @@ namespace assay::compute {
 
 enum class Activation : std::int32_t { relu, gelu_erf, gelu_tanh, silu };
 
-// Inverted dropout: of x, element i becomes x[i] / (1 - probability), or 0 with that probability. The mask is never
-// stored: it is made anew, the same each time, from (seed, stream, *step, i) alone, wherever it is needed. With
-// probability 0 nothing is dropped and the rest is not looked at.
+// Inverted dropout: element i of x becomes x[i] / (1 - probability), or 0 with that probability. The mask is never
+// stored: it is made from (seed, stream, *step, i) wherever it is needed, the same each time. With probability 0
+// nothing is dropped, and the other fields are ignored.
 struct Dropout {
   float probability = 0.0F;  // in [0, 1)
   std::uint64_t seed = 0;
@@ -115,7 +115,7 @@ struct BiasReluDropoutForward {
   static constexpr auto in_place = std::to_array<InPlace>({{"y", "x"}});
   ASSAY_OPERATION("bias_relu_dropout_forward", x, bias, y, dropout)
 };
-// dx = dy / (1 - probability) where y > 0, else 0: y, the forward's result, tells both masks.
+// dx = dy / (1 - probability) where y > 0, else 0: y, the forward's result, shows both masks.
 struct ReluDropoutBackward {
   In y, dy;
   Out dx;

@@ -35,9 +35,9 @@ struct QuantizeColumns {
   ASSAY_OPERATION("quantize_columns", x, y, inverse_scale)
 };
 
-// Rows of 8 bits as columns: what a product reads whose sums run over these rows, as gradients by weights do over
-// tokens. Such sums cannot have a scale for each row any more. The scales of both operands, s[r] = scale[r]
-// other_scale[r], are put into the numbers of one of them, relative to the largest, m = max s:
+// Rows of 8 bits as columns, for a product whose sums run over these rows, as gradients by weights sum over tokens.
+// Such sums cannot have a scale for each row. The scales of both operands, s[r] = scale[r] other_scale[r], are put into
+// the numbers of one of them, relative to the largest, m = max s:
 //   y[c, r] = x[r, c] (s[r] / m) to the nearest number of the format, ties to even; inverse_scale[0] = m
 // A power of two changes no mantissa, so that nothing is rounded but what becomes less than the least normal number.
 // The other operand is transposed without scales, its numbers as they are. Columns of y beyond the rows of x are 0. In
@@ -46,7 +46,7 @@ struct TransposeEightBits {
   In x;                                       // fp8_e4m3 [rows, columns], contiguous
   Optional<In> scale = {}, other_scale = {};  // fp32 [rows]; both or neither
   Out y;                                      // fp8_e4m3 [columns, rows or more], contiguous
-  Optional<Out> inverse_scale = {};           // fp32 [1], with scales and with them alone
+  Optional<Out> inverse_scale = {};           // fp32 [1], only with scales
   ASSAY_OPERATION("transpose_eight_bits", x, scale, other_scale, y, inverse_scale)
 };
 

@@ -81,8 +81,8 @@ struct DropoutAddLayerNormForward {
   ASSAY_OPERATION("dropout_add_layer_norm_forward", x, bias, residual, dropout, sum, weight, norm_bias, y, mean, rstd)
 };
 // Its backward: dsum = gradient by `sum`, which is also that by `residual`; dx = gradient by x + bias, dsum through the
-// dropout's mask; dbias, dweight, dnorm_bias (+)= gradients by the three vectors. dx must be empty when nothing is
-// dropped, where it is dsum.
+// dropout's mask; dbias, dweight, dnorm_bias (+)= gradients by the three vectors. Without dropout dx equals dsum and
+// must be empty.
 struct DropoutAddLayerNormBackward {
   In dy, sum, weight, mean, rstd;
   Dropout dropout;

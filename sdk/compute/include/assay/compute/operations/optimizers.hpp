@@ -75,7 +75,7 @@ struct Sgd {
 struct MuonMomentum {
   In gradient;     // [B, E], fp32 or 16 bits
   InOut momentum;  // [B, E], fp32 or bf16
-  Out update;      // T [B, E], contiguous; with a loss scale that skips the step it stays as it is
+  Out update;      // T [B, E], contiguous; unchanged if the loss scale skips the step
   MuonOptions options;
   LossScale loss_scale = {};
   ASSAY_OPERATION("muon_momentum", gradient, momentum, update, loss_scale)
@@ -96,8 +96,8 @@ struct MuonUpdate {
   LossScale loss_scale = {};        // whether the step is skipped; the scale is not looked at
   ASSAY_OPERATION("muon_update", parameter, update, lr, compute_copy, loss_scale)
 };
-// To be run after the optimizer. nonfinite > 0 shrinks the scale, counts a skipped step and sets good_steps to 0;
-// otherwise good_steps counts up, and at the interval the scale grows and it starts anew.
+// Run it after the optimizer. nonfinite > 0 shrinks the scale, counts a skipped step and sets good_steps to 0;
+// otherwise good_steps counts up, and at the interval the scale grows and the count restarts.
 struct UpdateLossScale {
   InOut scale;                      // fp32 [1]
   In nonfinite;                     // fp32 [1]

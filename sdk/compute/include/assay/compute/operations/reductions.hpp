@@ -7,10 +7,9 @@
 
 namespace assay::compute {
 
-// SumOrder and SumOptions define a sum whose rounding is the point: every partial result is rounded to `accumulator`,
-// to nearest even, by the device's own arithmetic where it has that type, and no term is reordered but as `order` says.
-// Where a term is of another type than the accumulator, the two are added in fp32 and the result is rounded. A sum
-// starts from 0.
+// SumOrder and SumOptions define a sum to study its rounding: every partial result is rounded to `accumulator`, to
+// nearest even, by the device's arithmetic if it has that type, and only `order` reorders terms. If a term has another
+// type than the accumulator, the two are added in fp32 and the result is rounded. A sum starts from 0.
 enum class SumOrder : std::int32_t {
   sequential,   // s += x[i], i rising
   chunked,      // sequential sums of `chunk` terms each, then the sequential sum of these
@@ -19,12 +18,12 @@ enum class SumOrder : std::int32_t {
   // The order of PyTorch's sum of a contiguous vector on a CPU, on one thread; see Cascade.
   cascade,
 };
-// The terms are rows of `rows_of_lanes` vectors of `lanes` terms; each of a row's columns has a sum of its own, at four
-// levels. Level 0 adds one row after the other. When it has 2^power of them, it is added to level 1 and starts from 0,
-// which does the same to level 2 after as many, and that to level 3. After the last whole row the levels of a column
-// are added from 0 to 3; then what whole vectors are left are added to the row's first one; then the row's vectors,
-// one after the other, are one vector. The terms that fill no vector are added from 0, one after the other, and then
-// the numbers of that vector, in their order. Fewer terms than `lanes` are added with one lane.
+// The terms are rows of `rows_of_lanes` vectors of `lanes` terms. Each of a row's columns has sums at four levels.
+// Level 0 adds one row after the other. When it has 2^power of them, it is added to level 1 and restarts from 0. Level
+// 1 does the same to level 2 after as many, and that to level 3. After the last whole row the levels of a column are
+// added from 0 to 3. Then the remaining whole vectors are added to the row's first one, and the row's vectors, one
+// after the other, become one vector. The terms that fill no vector are added from 0, one after the other, and then the
+// numbers of that vector, in their order. Fewer terms than `lanes` are added with one lane.
 struct Cascade {
   static constexpr std::int64_t rows_of_lanes = 4, levels = 4, most_lanes = 64;
   static constexpr std::int64_t least_power = 4;
@@ -71,7 +70,7 @@ struct CountNonfinite {
   ASSAY_OPERATION("count_nonfinite", x, out)
 };
 
-// out[0] = sum of x, in the way that `options` says.
+// out[0] = sum of x, as `options` defines it.
 struct OrderedSum {
   In x;     // [n]: fp32, bf16 or fp16 on every device
   Out out;  // fp32 [1], which holds each accumulator exactly
