@@ -35,24 +35,24 @@ struct OwnData {
 };
 
 struct AverageFindings {
-  // The largest distance of an average from the mean, in units of what a sum of random signs over the ranks' own
-  // gradients comes to; not a number when one of them is none.
+  // The largest distance of an average from the mean, in units of a sum of random signs over the ranks' gradients; NaN
+  // if one of them is NaN.
   double worst = 0;
   std::int64_t worst_rank = 0, worst_piece = 0;
   std::int64_t missing = -1;  // a piece whose average no rank holds
-  // By how much all averages of a rank together are too large or too small, where that is the most of what is allowed,
-  // and that, in roundings of the gradients' format. Roundings cancel in it, so that a factor shows which in one piece
-  // could be rounding.
+  // The factor by which all averages of a rank together are too large or too small, where it is nearest to its limit,
+  // and that limit, in roundings of the gradients' format. Roundings cancel in it, so it shows a factor that could be
+  // rounding in one piece.
   double factor = 0, allowed_roundings = 0;
-  // How far the mean is from the own gradients of the rank that is nearest to it, where that rank is farthest from it.
-  // Below it a broadcast of that rank's gradients cannot be told from an average.
+  // How far the mean is from the gradients of the rank nearest to it, where that rank is farthest from it. Below that
+  // distance a broadcast of that rank's gradients cannot be distinguished from an average.
   double nearest = 0;
 };
 AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks);
 
-// Each average is rounded to the gradients' dtype; a library that rounds at each hop rounds sums of fewer ranks, too,
-// and comes to about the same. Found on 2 and 4 ranks by Gloo, which rounds once: 1 unit of rounding in fp32, 2 in
-// bf16. In fp32 other algorithms of products are further apart than that: 25 units were seen between two GPUs.
+// Each average is rounded to the gradients' dtype; a library that rounds at each hop also rounds sums of fewer ranks,
+// with about the same result. Seen on 2 and 4 ranks with Gloo, which rounds once: 1 unit of rounding in fp32, 2 in
+// bf16. In fp32 different algorithms of products differ more: by 25 units between two GPUs.
 double average_tolerance(const workload::PrecisionPolicy& policy, bool own_of_another_model = false);
 // The same for the factor by which all of them are too large or too small.
 double factor_tolerance(const workload::PrecisionPolicy& policy, const AverageFindings& found);
@@ -62,15 +62,15 @@ double factor_tolerance(const workload::PrecisionPolicy& policy, const AverageFi
 std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, std::vector<std::int64_t> cuts,
                                                 std::int64_t ranks);
 
-// What this rank contributes: the sketches of its own gradients, of a forward and a backward without communication, and
-// those of the averages that `step` leaves: a step as it was timed, with its update, which moves no gradient; it waits.
-// In between every gradient is filled with what is no number, so that a step that leaves out its backward, or a
-// collective that starts before backward has written it anew, finds nothing of the first pass. Blocks.
+// What this rank contributes: the sketches of its gradients, of a forward and a backward without communication, and
+// those of the averages that `step` leaves: a timed step with its update, which moves no gradient; it waits. In between
+// NaN fills every gradient, so a step that leaves out its backward, or a collective that starts before backward has
+// written it, finds nothing of the first pass. Blocks.
 RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector<train::ElementRange>& pieces,
                                 const std::function<void()>& step);
 
-// Every rank calls it, once per name. Throws WRONG_RESULT on every rank. In part where ranks have too few tokens for an
-// average to be told from the gradients of one of them.
+// Every rank calls it, once per name. Throws WRONG_RESULT on every rank. In part if ranks have too few tokens to
+// distinguish an average from the gradients of one of them.
 Verified check_average(const Host& host, std::string_view name, const train::ParameterSet& set,
                        const std::vector<train::ElementRange>& pieces, const RankGradients& mine, const OwnData& data);
 

@@ -1,5 +1,5 @@
-// How far a tensor is from what it should be: as a whole, and in its worst block. A whole tensor hides what is wrong in
-// a few of its rows: of 10,000 rows one that is missing is 1% of the norm, and rounding to 16 bits is as much.
+// How far a tensor is from the expected one: as a whole, and in its worst block. A whole tensor hides errors in a few
+// of its rows: of 10,000 rows one missing row is 1% of the norm, as much as rounding to 16 bits.
 #pragma once
 #include <assay/compute/inspector.hpp>
 #include <cstddef>
@@ -19,7 +19,7 @@ class BlockDifference {
   void add(const compute::BlockSums& sums);  // of the next elements, whose blocks begin with them
 
   std::size_t elements() const { return elements_; }
-  double expected_squares() const;  // the sum of the squares of what was expected
+  double expected_squares() const;  // the sum of the squares of the expected values
 
   // Both are infinite where a number is not finite. `scale` is the root mean square that rounding errors are in
   // proportion to where the truth is nearly zero: compute::Difference.
@@ -27,8 +27,8 @@ class BlockDifference {
   // The largest of any block, relative to the block's own norm or that of a block of average elements, whichever is
   // more.
   double worst_block(double scale = 0) const;
-  // By how much it is too large or too small as a whole: |<found - expected, expected>| relative to the norm of what is
-  // expected. Rounding errors cancel in it, so that a factor shows which the others take for rounding.
+  // The factor by which it is too large or too small as a whole: |<found - expected, expected>| relative to the norm of
+  // the expected values. Rounding errors cancel in it, so it shows a factor that the other measures take for rounding.
   double factor(double scale = 0) const;
 
  private:
@@ -38,7 +38,7 @@ class BlockDifference {
   };
   std::size_t elements_ = 0;
   std::vector<Block> blocks_;
-  double along_ = 0;  // the sum of distance times what was expected
+  double along_ = 0;  // the sum of distance times expected value
   bool is_comparable_ = true;
 };
 

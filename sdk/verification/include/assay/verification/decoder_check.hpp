@@ -1,7 +1,6 @@
-// What verifications hold a decoder against: another path of the same backend, on the whole batch; and float64, the
-// gradients of a few tokens, by the operations and the formats of the model that was timed, held against
-// decoder_reference.hpp. Two paths of one backend share operations, and what is wrong in both does not show between
-// them.
+// What verifications compare a decoder with: another path of the same backend, on the whole batch, and float64. The
+// gradients of a few tokens, by the operations and the formats of the timed model, are compared with
+// decoder_reference.hpp. Two paths of one backend share operations, so an error of both does not show between them.
 #pragma once
 #include <assay/plugin.hpp>
 
@@ -11,8 +10,8 @@
 
 namespace assay::verification {
 
-// The loss of a decoder with random weights over so many labels: a final norm stands before the head, whatever the
-// layers are.
+// The loss of a decoder with random weights over this many labels: a final norm precedes the head, whatever the layers
+// are.
 StartingLoss starting_loss_of_decoder(const models::DecoderConfig& config, std::int64_t valid_rows);
 
 // The path that shares the least with the one that was timed: the other kind of operations, the other attention, and
@@ -25,7 +24,7 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 // What two paths of one step of this decoder may differ by: path_tolerance(), with what few tokens and few words add.
 PathTolerance decoder_tolerance(const models::DecoderConfig& config);
 
-// Ranks that hold the same model, and share the host's processors: each looks at tokens of its own.
+// Ranks that hold the same model, and share the host's processors: each checks different tokens.
 struct SharedWork {
   std::int64_t rank = 0, ranks = 1;
 };
@@ -34,10 +33,11 @@ struct SharedWork {
 // affordable on the host.
 models::DecoderConfig reference_shape(models::DecoderConfig timed, const SharedWork& shared = {});
 
-// From the starting weights, those of norms made other than 1, with tokens that repeat and a label that is left out.
-// Which parameters there are, and that they start as they should, is looked at first. Overwrites parameters, gradients
-// and activations: start() begins anew. `loss_scale`: at which gradients are finite. Throws WRONG_RESULT; in part where
-// the model is too large for a reference. Where one rank's share would be too much, rank 0 alone compares.
+// From the starting weights, with those of norms set to other values than 1, with tokens that repeat and a label that
+// is left out. First checks which parameters exist, and that they start as they should. Overwrites parameters,
+// gradients and activations; start() restores them. `loss_scale`: one at which gradients are finite. Throws
+// WRONG_RESULT; in part if the model is too large for a reference. If one rank's share would be too much, only rank 0
+// compares.
 Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale,
                                const SharedWork& shared = {});
 

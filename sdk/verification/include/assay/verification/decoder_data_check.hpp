@@ -1,6 +1,6 @@
-// Does a rank train on what the experiment says? Its tokens and labels are those of its place in the batch of all
-// ranks, which is derived here once more: drawn from the seed, or read from the file of inputs. So parts of ranks are
-// disjoint, labels are of the vocabulary, and every row is what it should be.
+// Does a rank train on the experiment's data? Its tokens and labels must be those of its place in the batch of all
+// ranks, which is derived again here: drawn from the seed, or read from the file of inputs. So parts of ranks are
+// disjoint, labels are in the vocabulary, and every row is as expected.
 #pragma once
 #include <assay/models/decoder_trainer.hpp>
 #include <string>

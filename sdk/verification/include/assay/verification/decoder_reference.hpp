@@ -1,7 +1,7 @@
-// The decoder of assay/models/decoder.hpp once more, forward and backward in float64, for the gradients that every
-// precision is compared with: states of a few tokens on the host, products with parameters where these are. Written
-// from the model's formulas, sharing nothing with the backends, and with sdk/models no more than the numbers of its
-// configuration and the names of its parameters.
+// A second decoder.hpp, forward and backward in float64, for the gradients that every precision is compared with:
+// states of a few tokens on the host, products with parameters where these are. Written from the model's formulas; it
+// shares nothing with the backends, and with sdk/models only the numbers of its configuration and the names of its
+// parameters.
 #pragma once
 #include <assay/models/decoder.hpp>
 #include <assay/verification/reference_parameters.hpp>
@@ -18,8 +18,8 @@ struct DecoderGradients {
 // Which experts the tokens of a step went to, as the device has it.
 struct ChosenExperts {
   std::vector<std::vector<std::int32_t>> by_layer;  // [rows, per_token]; of dense layers empty
-  // Chosen by the router, they must be the best by their logits, but for so much of the logits' root mean square;
-  // infinite, where they were drawn.
+  // If the router chose them, they must be the best by their logits, except for this share of the logits' root mean
+  // square; infinite if they were drawn.
   double rounding = 0;
 };
 

@@ -19,21 +19,21 @@ namespace assay::verification {
 
 class DropoutWatch final : public compute::ForwardingBackend {
  public:
-  enum class Keep { nothing, relu_states };  // relu_states: what each ReLU leaves is downloaded, which blocks
+  enum class Keep { nothing, relu_states };  // relu_states: downloads the result of each ReLU, which blocks
 
   explicit DropoutWatch(compute::Backend& real, Keep keep = Keep::nothing) : ForwardingBackend(real), keep_(keep) {}
   void begin_backward() { is_backward_ = true; }
   void run_any(const compute::AnyOperation& operation) override;
 
-  // What the configuration says of a step.
+  // What the configuration states about a step.
   struct Expected {
     float probability = 0;
     std::uint64_t seed = 0;
     compute::Tensor step;    // the number that a step counts up: another one each step
     std::size_t places = 0;  // where the model drops; none with a probability of 0
   };
-  // Throws WRONG_RESULT where two places draw from one stream, where a backward has another mask than its forward, or
-  // where probability, seed, step or places are not the expected ones. Returns what was checked.
+  // Throws WRONG_RESULT if two places draw from one stream, if a backward has another mask than its forward, or if
+  // probability, seed, step or places are not the expected ones. Returns what was checked.
   std::string check(const Expected& expected) const;
 
   // The masks of the forward's places, in its order, made on the host. Blocks for the step's number.

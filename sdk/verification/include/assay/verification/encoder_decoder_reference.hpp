@@ -1,6 +1,6 @@
-// The encoder-decoder once more, forward and backward in float64, for the gradients that every precision is compared
-// with: states of a few tokens on the host, products with parameters where these are. It follows PyTorch's definition
-// of nn.Transformer (batch_first, post-norm, ReLU), and uses the model's shapes and parameter ids alone.
+// A second encoder-decoder, forward and backward in float64, for the gradients that every precision is compared with:
+// states of a few tokens on the host, products with parameters where these are. It follows PyTorch's definition of
+// nn.Transformer (batch_first, post-norm, ReLU), and uses only the model's shapes and parameter ids.
 //
 //   x = embedding[token] + position[place in the sequence]: nothing scales or drops it, and both stacks share both
 //   tables encoder layer: x = norm1(x + D(attention(x, x))), x = norm2(x + D(w2 D(relu(w1 x + b1)) + b2)) decoder

@@ -1,4 +1,4 @@
-// Who went to which expert: read from the device, and held against what it must be.
+// Which token went to which expert: read from the device, and checked.
 #pragma once
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/verification/decoder_reference.hpp>
@@ -9,9 +9,9 @@ namespace assay::verification {
 // Of the model's last step. Blocks.
 ChosenExperts chosen_experts(compute::Backend& backend, const models::DecoderModel& model);
 
-// Of the trainer's last step, in each layer with experts: every token has distinct ones that there are; where they are
-// drawn, those that the seed gives; and the counts by expert are those of the last micro-batch, N k together. Returns
-// what was found, or throws WRONG_RESULT. Blocks.
+// For the trainer's last step, in each layer with experts: every token has distinct, existing ones; drawn experts are
+// those of the seed; and the counts by expert are those of the last micro-batch, N k together. Returns a text on the
+// result, or throws WRONG_RESULT. Blocks.
 std::string check_routing(const models::DecoderTrainer& trainer);
 
 // Tokens by expert over all layers with experts, of the last micro-batch, and the mean losses of the router. Blocks.

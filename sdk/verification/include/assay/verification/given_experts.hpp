@@ -1,5 +1,5 @@
-// Experts that were chosen in one step, on the device once more, for models that are to be compared with it: where two
-// scores are nearly equal, rounding decides which expert a token goes to.
+// The experts chosen in one step, on the device again, for models to be compared with it: if two scores are nearly
+// equal, rounding decides which expert a token goes to.
 #pragma once
 #include <assay/verification/decoder_reference.hpp>
 #include <cstddef>

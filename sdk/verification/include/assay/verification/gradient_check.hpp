@@ -8,17 +8,17 @@
 
 namespace assay::verification {
 
-// Against the loss that the device computes, which must change by what each gradient says: along the gradient by its
-// length, which must not be 0, and where every element of the parameter is moved by plus or minus a little, the signs
-// drawn by lot. Needs forward and backward alone; for fp32, in which a loss has enough digits. A gradient is found that
-// is wrong by more than `tolerance` of its length, and than some 4e-4, as far as two directions show it: a few elements
-// that are not the large ones are left to check_gradients_against_float64. From the trainer's starting weights, which
-// it leaves there; gradients and activations are overwritten. Returns a text, or throws WRONG_RESULT that names the
-// parameter, or UNSUPPORTED where the policy is not fp32. Blocks.
+// Checks gradients with the loss that the device computes, which must change as each gradient predicts: along the
+// gradient by its length, which must not be 0, and when every element of the parameter moves by plus or minus a little,
+// with random signs. Needs only forward and backward; for fp32, in which a loss has enough digits. Finds a gradient
+// that is wrong by more than `tolerance` of its length, and than some 4e-4, as far as two directions show it;
+// check_gradients_against_float64 covers a few elements that are not the large ones. From the trainer's starting
+// weights, which it leaves there; overwrites gradients and activations. Returns a text, or throws WRONG_RESULT that
+// names the parameter, or UNSUPPORTED if the policy is not fp32. Blocks.
 std::string check_gradients_by_differences(train::Trainer& trainer, double tolerance = 0.01);
 
-// The loss in float64 as a function of the parameters, in the order of the set: written down on the host, apart from
-// what the device does.
+// The loss in float64 as a function of the parameters, in the order of the set: written for the host, independent of
+// the device.
 using Float64Loss = std::function<double(const std::vector<std::vector<double>>& parameters)>;
 
 // Against the differences of a loss in float64: every element of a parameter is moved by plus or minus a little, the

@@ -1,5 +1,5 @@
-// Does dynamic loss scaling do what it is for? A step whose gradients overflow must leave weights and moments as they
-// are, and lower the scale. Whether one of the measured steps overflows is chance; here one is made to.
+// Does dynamic loss scaling work? A step whose gradients overflow must leave weights and moments unchanged, and lower
+// the scale. Whether one of the measured steps overflows is chance; this check makes one overflow.
 #pragma once
 #include <assay/train/trainer.hpp>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace assay::verification {
 
-// What a loss scaler keeps, and what a step makes of it: as torch.amp.GradScaler says it, with its default factors.
+// The state of a loss scaler, and its change by a step: as torch.amp.GradScaler defines it, with its default factors.
 struct ScalerState {
   double scale = 1;
   std::int64_t good_steps = 0, skipped_steps = 0;
@@ -23,7 +23,7 @@ struct ScalerState {
 ScalerState scaler_state(const train::Trainer& trainer);
 
 // `step` enqueues a whole step on this rank. From the start, at a loss scale at which no fp16 gradient is finite.
-// Returns what was found, or throws WRONG_RESULT; "" without loss scaling. Blocks; start() begins anew.
+// Returns a text on the result, or throws WRONG_RESULT; "" without loss scaling. Blocks; start() restores the state.
 std::string check_skipped_step(train::Trainer& trainer, const std::function<void()>& step);
 
 }  // namespace assay::verification

@@ -1,6 +1,6 @@
-// Is an update of the optimizer what its formula says? On samples of every parameter: weights, moments and the copy in
-// the activations' format, against float64. An optimizer is element-wise, so that samples tell as much as the whole; of
-// Muon's matrices, which are not, some are looked at whole (muon_check.hpp).
+// Does an update of the optimizer follow its formula? Checks samples of every parameter against float64: weights,
+// moments and the copy in the activations' format. An optimizer is element-wise, so samples show as much as the whole;
+// Muon's matrices are not, and some are checked whole (muon_check.hpp).
 //
 //   OptimizerCheck check(trainer, optimizer);  // after start()
 //   ... a step: forward, backward, update; the gradients stay in their arena ...
@@ -10,9 +10,8 @@
 //   check.after_step();
 //   text += check.text();
 //
-// The first updates of a training are not all that there is: moments are nearly empty in them, and what an optimizer
-// does from some step on does not show. check_late_updates() puts the state of a training that has come far in its
-// place.
+// The first updates of a training are not enough: moments are nearly empty in them, and later effects of an optimizer
+// do not show. check_late_updates() puts the state of an advanced training in their place.
 #pragma once
 #include <assay/compute/inspector.hpp>
 #include <assay/train/optimizer.hpp>
@@ -28,10 +27,10 @@ namespace assay::verification {
 
 class OptimizerCheck {
  public:
-  // Keeps the state before the next step. The optimizer may be another than the trainer's, of the same parameters;
-  // where it is restricted to ranges, these alone are looked at. Throws WRONG_RESULT where the state after start() is
-  // not that of step 0 with the configured learning rate. About `most` elements of the arena are looked at, and some of
-  // each parameter at least. Blocks.
+  // Keeps the state before the next step. The optimizer may be another than the trainer's, with the same parameters; if
+  // it is restricted to ranges, only these are checked. Throws WRONG_RESULT if the state after start() is not that of
+  // step 0 with the configured learning rate. Checks about `most` elements of the arena, and at least some of each
+  // parameter. Blocks.
   static constexpr std::int64_t most_elements = std::int64_t{1} << 21;
   explicit OptimizerCheck(const train::Trainer& trainer, std::int64_t most = most_elements)
       : OptimizerCheck(trainer, trainer.optimizer(), most) {}
@@ -40,8 +39,8 @@ class OptimizerCheck {
   // After one step, whose gradients are still in the arena. Blocks.
   void after_step();
   // Changes the learning rate in device memory, until the next reset(): with the configured one a 16-bit weight may not
-  // move at all, and decay is less than rounding. The first call, to be made after a step, chooses it by the gradients;
-  // later ones, after another start(), set the same. text() says of how many parameters weights have moved.
+  // move at all, and decay is less than rounding. The first call, after a step, chooses it by the gradients; later
+  // ones, after another start(), set the same. text() states in how many parameters weights have moved.
   void set_visible_rate();
   // Whether the loss scale has skipped the last step.
   bool has_skipped() const { return has_skipped_; }
@@ -73,13 +72,13 @@ class OptimizerCheck {
     double worst_roundings = 0;
     std::vector<train::ParameterSet::Id> moved;
   };
-  struct State {  // of all pieces' elements; empty: there is no such moment
+  struct State {  // of all pieces' elements; empty without such a moment
     std::vector<float> values, first, second;
     std::int64_t step = 0;
     ScalerState scaler;
   };
   struct Rule;
-  struct Squares {  // sums over what is looked at of a parameter
+  struct Squares {  // sums over the checked elements of a parameter
     double weights = 0, gradients = 0, elements = 0;
     bool tell() const;  // whether there are weights and gradients to compare
   };
@@ -123,17 +122,17 @@ class OptimizerCheck {
   std::vector<double> gradient_sizes_;  // by parameter, root mean square; empty: not yet looked at
 };
 
-// Updates of a training that has come far: one at a step where bias corrections are large, one some thousands of steps
-// on and one a million, where weights decay visibly. With loss scaling the scale must grow when its time has come, and
-// a step that overflows then change nothing. `take_step` takes a step as it is timed, and waits; to be called after a
-// step that `check` has looked at, at a visible rate. Of several ranks that train one model every one calls it.
-// Returns what was found, or throws WRONG_RESULT; start() begins anew. Blocks.
+// Updates of an advanced training: one at a step where bias corrections are large, one some thousands of steps on and
+// one a million, where weights decay visibly. With loss scaling the scale must grow when its time has come, and a step
+// that overflows must then change nothing. `take_step` takes a timed step, and waits; call it after a step that `check`
+// has checked, at a visible rate. With several ranks that train one model every one calls it. Returns a text on the
+// result, or throws WRONG_RESULT; start() restores the state. Blocks.
 std::string check_late_updates(const train::Trainer& trainer, OptimizerCheck& check,
                                const std::function<void()>& take_step);
 
-// All of the above: two updates by `step`, which enqueues a whole step on this rank, the one that is timed (what `run`
-// does), so that a part that it leaves out is found, from the start at a loss scale at which its gradients are finite,
-// the second one at a visible rate; then late ones. Starts anew in the end. Returns the text. Blocks.
+// All of the above: two updates by `step`, which enqueues the timed step on this rank (what `run` does), so that a
+// missing part shows, from the start at a loss scale at which its gradients are finite, the second one at a visible
+// rate; then late ones. Restores the state at the end. Returns the text. Blocks.
 std::string check_updates(train::Trainer& trainer, const std::function<void()>& step);
 
 }  // namespace assay::verification

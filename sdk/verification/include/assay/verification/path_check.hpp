@@ -15,8 +15,8 @@ namespace assay::verification {
 
 inline constexpr double verification_loss_scale = 1024;  // fp16: low enough for any start to be finite
 
-// The gradients of one way may take so much of the host's memory, in elements, where the device has no room for them:
-// 512 MiB. Those of the other way are looked at where they lie.
+// Limit of host memory for the gradients of one path, in elements, if the device has no room for them: 512 MiB. Those
+// of the other path are checked where they lie.
 inline constexpr std::int64_t compared_elements = std::int64_t{1} << 27;
 
 // One way of computing a step has left this.
@@ -31,7 +31,7 @@ Outcome outcome_of_gradients(compute::Backend& backend, const train::ParameterSe
 // Leaves the device's memory that this and the inspector take to others. Returns whether anything was on the device.
 // Blocks.
 bool move_to_host(compute::Backend& backend, const Outcome& outcome);
-// Does `work`, and once more where the device has no memory for it and what is kept has then moved to the host.
+// Does `work`, and repeats it if the device has no memory for it and the kept data could move to the host.
 template <class Work>
 auto with_room_of(compute::Backend& backend, const Outcome& kept, const Work& work) {
   try {
@@ -50,12 +50,12 @@ struct PathTolerance {
   double loss, gradient;  // relative; `gradient` of a whole tensor in the Euclidean norm
   double block;           // of 256 elements, relative to their norm or to that of as many average ones
   double factor;          // by which a whole, large tensor is too large or too small
-  double few = 0;         // of n elements by so much over the root of n more
+  double few = 0;         // added for n elements, over the root of n
   // What rounding leaves where all terms of a gradient cancel, in tolerances of the largest gradient of its group.
   double cancelled = 0.1;
 };
-// Of a model of so many layers, from the roundings of its formats (path_check.cpp says which). `rows`: the tokens whose
-// losses the loss is the mean of; that of few is off by more.
+// For a model with this many layers, from the roundings of its formats (path_check.cpp has the derivation). `rows`: the
+// tokens whose mean loss is the loss; with few of them it is off by more.
 PathTolerance path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
 // The tolerance for a model with ReLUs whose sides may differ is wider. A hidden state so near 0 that rounding decides
 // on which side it falls passes all of a gradient or none: of states that differ by a relative e about a share e is of
@@ -65,8 +65,8 @@ PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::
 
 // The loss of the last step, or throws WRONG_RESULT. Blocks.
 double check_finite_loss(const train::Trainer& trainer);
-// Checks the loss and the gradients of the last step. Returns a text on what was found, or throws WRONG_RESULT.
-// Overwrites the loss.
+// Checks the loss and the gradients of the last step. Returns a text on the result, or throws WRONG_RESULT. Overwrites
+// the loss.
 std::string check_finite(const train::Trainer& trainer, const train::Model& model);
 
 // A loss scale to start() with. With loss scaling (fp16) it enqueues with `step` what leaves gradients, from the start,

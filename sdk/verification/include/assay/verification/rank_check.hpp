@@ -13,26 +13,25 @@ namespace assay::verification {
 
 inline constexpr int verified_steps = 3;  // after which ranks still have one model
 
-// Makes the state before the first step on rank 0 alone, and broadcasts it. Throws WRONG_RESULT when a rank then has
-// other weights, or rank 0 no longer its own. Every rank calls it, once per name.
+// Makes the state before the first step only on rank 0, and broadcasts it. Throws WRONG_RESULT if a rank then has other
+// weights, or rank 0 has lost its weights. Every rank calls it, once per name.
 void check_broadcast(const Host& host, std::string_view name, train::Trainer& trainer, comm::Communicator& communicator,
                      double loss_scale = train::LossScaler::start);
 
-// find_finite_gradients (path_check.hpp) on every rank, of what it computes alone: the loss scale that serves them all.
-// `step` enqueues what leaves gradients, without communication. Every rank calls it, once per name.
+// find_finite_gradients (path_check.hpp) on every rank, on what it computes alone: the loss scale that serves them all.
+// `step` enqueues work that leaves gradients, without communication. Every rank calls it, once per name.
 double find_finite_gradients_of_ranks(const Host& host, std::string_view name, train::Trainer& trainer,
                                       const std::function<void()>& step);
 
-// From the start, the one that there is before the call: what this rank updates is held against float64
-// (optimizer_check.hpp), in late updates of a training, and then, from the start once more, in `count` steps as they
-// are timed, from the second one on at a visible rate. `step` enqueues one; `after_step`, if any, is told when one has
-// been looked at and the rate been set, and how many there were before it. Returns the text, or throws WRONG_RESULT.
-// Every rank calls it. Blocks.
+// From the state before the call: compares this rank's updates with float64 (optimizer_check.hpp), in late updates of a
+// training, and then, from the start again, in `count` timed steps, from the second one on at a visible rate. `step`
+// enqueues one; `after_step`, if any, is called after one has been checked and the rate set, with the number of steps
+// before it. Returns the text, or throws WRONG_RESULT. Every rank calls it. Blocks.
 std::string check_updates_of_rank(train::Trainer& trainer, const parallel::RankSteps& steps,
                                   const std::function<void()>& step, int count = verified_steps,
                                   const std::function<void(int)>& after_step = nullptr);
 
-// A hash of every bit that a step reads of the parameters: the values, and the compute copy where there is one. Blocks.
+// A hash of every bit of the parameters that a step reads: the values, and the compute copy if there is one. Blocks.
 std::uint64_t hash_of_weights(const train::Trainer& trainer);
 
 // Every rank calls it, once per name. Throws WRONG_RESULT that names the ranks whose hash is not rank 0's: "`what`
@@ -57,7 +56,7 @@ class GatheredCheck {
 
  private:
   compute::Backend& backend_;
-  std::vector<std::uint64_t> hashes_;  // of what is this rank's own, and of what it has gathered of each rank
+  std::vector<std::uint64_t> hashes_;  // of this rank's part, and of what it has gathered of each rank
 };
 
 }  // namespace assay::verification

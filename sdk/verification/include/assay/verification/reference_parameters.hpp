@@ -1,5 +1,5 @@
-// Where a float64 reference of a model finds the parameters, and where it leaves their gradients: on the host as a
-// whole, or in the device's memory, where nothing of a large matrix is moved.
+// Where a float64 reference of a model finds the parameters, and where it leaves their gradients: whole on the host, or
+// in the device's memory, where no large matrix is moved.
 #pragma once
 #include <assay/compute/inspector.hpp>
 #include <assay/train/parameters.hpp>
@@ -85,8 +85,8 @@ class ParametersInPlace final : public ReferenceParameters {
   void keep_products(Id id, const std::vector<std::pair<Matrix, Matrix>>& by_matrix) override;
   void keep(Id id, const std::vector<double>& gradient) override;
 
-  // Those of parameters that are not used are empty; a forward alone has none at all. Throws INTERNAL where the
-  // reference has given no gradient by a parameter that is used.
+  // Empty for parameters that are not used, and for a forward alone. Throws INTERNAL if the reference has given no
+  // gradient by a parameter that is used.
   std::vector<BlockDifference> differences() const;
 
  private:

@@ -43,8 +43,8 @@ class FollowsSides final : public compute::ForwardingBackend {
   void set_mode(compute::Mode mode) override;
   void run_any(const compute::AnyOperation& operation) override;
 
-  // "3 of 12345 states of ReLUs, within rounding of 0, taken on the timed path's side"; throws INTERNAL where there are
-  // operations that it did not come to.
+  // "3 of 12345 states of ReLUs, within rounding of 0, taken on the timed path's side"; throws INTERNAL if it did not
+  // reach all operations.
   std::string text() const;
 
  private:

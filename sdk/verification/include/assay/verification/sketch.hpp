@@ -1,7 +1,7 @@
-// A sketch is what a verification keeps of many numbers: for each piece of an arena one weighted sum over all its
-// elements, in fp64. It is linear, so that the mean of sketches is the sketch of the mean: ranks can compare gradients
-// of any size by exchanging a few KiB. Weights differ by position and do not repeat within a piece of any usual
-// length, so that what is missing, swapped, moved, scaled or added shows; every element counts.
+// A sketch summarises many numbers for a verification: for each piece of an arena one weighted sum over all its
+// elements, in fp64. It is linear, so the mean of sketches is the sketch of the mean: ranks can compare gradients of
+// any size by exchanging a few KiB. Weights differ by position and do not repeat within a piece of any usual length, so
+// a missing, swapped, moved, scaled or added element shows; every element counts.
 #pragma once
 #include <assay/compute/backend.hpp>
 #include <assay/compute/inspector.hpp>

@@ -1,6 +1,5 @@
-// Is what was timed the training of the whole decoder, where the ranks share out its parameters? Each rank holds the
-// whole model beside what it has of it, which computes without communication. Each question leaves nothing to the one
-// before it:
+// Was the timed work the training of the whole decoder, if the ranks share out its parameters? Each rank holds the
+// whole model beside its part, and computes it without communication. Each question builds on the one before it:
 //   after the last step, whichever kind it was: are loss and gradients finite;
 //   does each rank train on its part of the batch, and start from pieces of the whole model's weights;
 //   are the loss and the gradients that a timed step leaves those of the whole model (check_gradients);
@@ -8,7 +7,7 @@
 //   is what a rank then gathers of the weights what their owners have (take_weights), and are loss and gradients from
 //   these weights on, of labels not seen before, again those of the whole model;
 //   are the gradients of the whole model right: by another path, and against float64.
-// How parameters are shared out, the derived class says.
+// The derived class defines how parameters are shared out.
 #pragma once
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/parallel/rank_steps.hpp>
@@ -35,7 +34,7 @@ class WholeModelCheck {
   // A piece of a parameter that this rank has; tensors are flat.
   struct Piece {
     train::ParameterSet::Id whole;   // the parameter of the whole model
-    compute::Tensor value, compute;  // here; `compute`: empty where there is no copy
+    compute::Tensor value, compute;  // here; `compute`: empty without a copy
     // The same piece of a tensor of the whole parameter, until the next call.
     std::function<compute::Tensor(const compute::Tensor&)> of;
   };
@@ -43,7 +42,7 @@ class WholeModelCheck {
   // Called once, when the whole model is there. What more memory is needed is to be taken here: throws OUT_OF_MEMORY.
   virtual void begin() {}
   virtual std::vector<Piece> pieces() const = 0;
-  // `when`: "after 3 steps". Returns what was found, with "; " behind it, or throws WRONG_RESULT on every rank.
+  // `when`: "after 3 steps". Returns a text on the result, with "; " behind it, or throws WRONG_RESULT on every rank.
   virtual Verified check_gradients(const std::string& when) = 0;
   // Fills the whole model's weights with those of the ranks, as products read them. Likewise.
   virtual std::string take_weights(const std::string& when) = 0;
