@@ -18,12 +18,12 @@
 //
 // Required: id, summary, a constructor from Case, setup, run. Optional: item_unit, params, phases, metrics, presets,
 // device_flags, ranks_cooperate, cold_start, steps_elsewhere, finish, verify (returns std::string: what was checked; or
-// assay::Verified, which can say that it was not all that ought to be), account with open_account and restart, work,
-// peak, silence, extension, min_host_minor. Report errors by
-// throwing: assay::Error carries its status; std::bad_alloc becomes OUT_OF_MEMORY, anything else INTERNAL.
+// assay::Verified, which can state that a part was not), account with open_account and restart, work, peak, silence,
+// extension, min_host_minor. Throw to report errors: assay::Error carries its status; std::bad_alloc becomes
+// OUT_OF_MEMORY, anything else INTERNAL.
 //
-// What is misused does not compile: a handle that is in none of the workload's tables, a table that contradicts itself,
-// a member with another signature or nearly the right name. Below are the parts; each may be read by itself.
+// Misuse does not compile: a handle that is in none of the workload's tables, a table that contradicts itself, a member
+// with another signature or a misspelt name. The parts below can be read separately.
 #pragma once
 #include <assay/abi.h>
 #include <assay/device.h>
@@ -36,6 +36,6 @@
 #include <assay/plugin/services.hpp>  // DeviceMemory, report_progress(), begin_part(), CaptureMarks, ...
 #include <assay/plugin/tables.hpp>    // Param, Phase, Metric, Preset, table()
 
-// The standard headers that sources of plugins have always had through this one.
+// The standard headers that plugin sources have always had through this one.
 #include <memory>
 #include <tuple>

@@ -1,4 +1,4 @@
-// From a class to the C table of a workload: where calls of the host reach an object, and exceptions become statuses.
+// From a class to the C table of a workload: the host's calls reach an object, and exceptions become statuses.
 #pragma once
 #include <assay/abi.h>
 #include <assay/plugin/case.hpp>
@@ -18,7 +18,7 @@
 
 namespace assay::detail {
 
-// Runs `f`; whatever it throws becomes a status, with its text handed to the host.
+// Runs `f`; an exception becomes a status, and the host gets its text.
 template <class F>
 assay_status guard(const assay_host* host, F&& f) noexcept {
   const auto fail = [host](assay_status s, const char* text) {
@@ -214,10 +214,10 @@ struct Adapter {
   }
   static constexpr assay_workload workload_ = make();
 
-  // The oldest host in which the workload means what it says. An older one would show the index of a metric's word,
-  // would run without what a preset stands for, and takes no array for words and no parameters beside the table's. It
-  // does without everything else that came later: it never asks for a cold start, a peak, silence or a plan, is told
-  // 'not checked' of a verification in part, and starts ranks as it always did.
+  // The oldest host that runs the workload as intended. An older one would show the index of a metric's word, would run
+  // without the values that a preset stands for, and takes no array for words and no parameters beyond the table. It
+  // simply does without everything else that came later: it never asks for a cold start, a peak, silence or a plan,
+  // gets 'not checked' for a partial verification, and starts ranks as it always did.
   static constexpr std::uint32_t min_host_minor() {
     std::uint32_t minor = 0;
     if constexpr (requires { W::min_host_minor; }) {
@@ -239,7 +239,7 @@ struct Adapter {
 template <class... W>
 inline constexpr std::array<const assay_workload*, sizeof...(W)> workload_pointers{&Adapter<W>::workload_...};
 
-// Of a plugin with these workloads: all of them must work.
+// For a plugin with these workloads: all of them must work.
 template <class... W>
 constexpr std::uint32_t min_host_minor() {
   std::uint32_t minor = 0;
@@ -319,7 +319,7 @@ constexpr auto deinit_of() noexcept -> decltype(assay_entry::deinit) {
 #define ASSAY_PLUGIN(id_text, version_text, ...) \
   ASSAY_PLUGIN_EX(id_text, version_text, nullptr, nullptr, 0, __VA_ARGS__)
 
-// The same with functions of the plugin as a whole, and the oldest host that it can do with:
+// The same with plugin-wide functions, and the oldest host that the plugin accepts:
 //   ASSAY_PLUGIN_EX(id, version, init, deinit, min_host_minor, Workload...)
 //   init            void init(const assay::Host&): once, before any workload is made; it may throw. Or nullptr.
 //   deinit          void deinit(): once, after every workload is gone; it joins the plugin's threads, and does not

@@ -1,4 +1,4 @@
-// What a workload is made from: the host, and the case with its parameters.
+// The input of a workload: the host, and the case with its parameters.
 #pragma once
 #include <assay/abi.h>
 #include <assay/plugin/choices.hpp>
@@ -73,18 +73,18 @@ class Case {
       return T(from_abi(v));
     }
   }
-  // What the parameter's text means. Throws where it is none of the choices.
+  // The meaning of the parameter's text. Throws if it is not one of the choices.
   template <class Value, std::size_t N>
   Value choice(std::string_view key, const Choices<Value, N>& of) const {
     const auto name = get<std::string_view>(key);
     if (const Value* const found = of.find(name)) return *found;
     throw no_choice(key, name, of.names);
   }
-  // The same for names that stand in the order of an enumeration which counts from 0: c.choice<Pass>("pass", names).
+  // The same for names in the order of an enumeration that counts from 0: c.choice<Pass>("pass", names).
   template <class Enum, std::size_t N>
   requires std::is_enum_v<Enum> Enum choice(std::string_view key, const std::array<const char*, N>& names)
   const { return static_cast<Enum>(place_of(key, names)); }
-  // The table's own text, which is static.
+  // The table's text, which is static.
   template <std::size_t N>
   const char* choice(std::string_view key, const std::array<const char*, N>& names) const {
     return names[place_of(key, names)];
@@ -93,10 +93,10 @@ class Case {
   std::int32_t rank() const noexcept { return abi_->rank; }
   std::int32_t rank_count() const noexcept { return abi_->rank_count; }
   std::string_view device_kind() const noexcept { return abi_->device_kind; }
-  // False when the first step is to show what it costs (assay_case.prepare).
+  // False if the first step is to show its cost (assay_case.prepare).
   bool prepares() const noexcept { return !ASSAY_HAS(abi_, assay_case, prepare) || abi_->prepare != 0; }
   const Host& host() const noexcept { return host_; }
-  // For what only the C functions of the host do (assay.names/1).
+  // For features that only the C functions of the host have (assay.names/1).
   const assay_config* config() const noexcept { return abi_->config; }
 
  private:
@@ -107,7 +107,7 @@ class Case {
                                             ", but its own table has " +
                                             (has ? std::string("it as ") + has : "no such parameter"));
   }
-  // As the functions of Param that make it are called; NULL where there is none of this name.
+  // As the functions of Param that make it are called; NULL if none has this name.
   const char* type_in_table(std::string_view key) const {
     const assay_host* const host = host_.abi();
     std::int32_t flag = 0;

@@ -1,4 +1,4 @@
-// Texts that stand for values: each name is written once, beside what it means.
+// Texts that stand for values: each name is written once, beside its meaning.
 //
 //   enum class Pass { forward, backward, both };
 //   inline constexpr auto passes =
@@ -14,7 +14,7 @@
 
 namespace assay {
 
-// Functions that nobody defines: a check that fails while compiling calls the one whose name says what is wrong.
+// Undefined functions: a check that fails at compile time calls the one whose name states the mistake.
 namespace mistake {
 void a_choice_has_no_name();
 void two_choices_have_the_same_name();
@@ -32,13 +32,13 @@ struct Choices {
   std::array<const char*, N> names{};
   std::array<Value, N> values{};
 
-  // NULL where no choice has this name.
+  // NULL if no choice has this name.
   constexpr const Value* find(std::string_view name) const noexcept {
     for (std::size_t i = 0; i < N; ++i)
       if (name == names[i]) return &values[i];
     return nullptr;
   }
-  // The first name that means it; NULL where none does.
+  // The first name with this meaning; NULL without one.
   constexpr const char* name_of(const Value& value) const {
     for (std::size_t i = 0; i < N; ++i)
       if (values[i] == value) return names[i];

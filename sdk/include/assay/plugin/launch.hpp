@@ -1,7 +1,7 @@
 // The context of one call: the stream to enqueue on, marks of phases, values of metrics.
 //
-// LaunchOf<Workload> knows the tables of a workload. It takes their rows as handles and finds their places while it is
-// compiled; a handle that is in no row does not compile:
+// LaunchOf<Workload> knows the tables of a workload. It takes their rows as handles and finds their places at compile
+// time; a handle that is in no row does not compile:
 //
 //   void run(const assay::LaunchOf<Workload>& launch) {
 //     const auto phase = launch.phase(forward);
@@ -9,7 +9,8 @@
 //     launch.report(loss, value);
 //   }
 //
-// It is an assay::Launch, too, for code that marks and reports nothing. What several workloads share is a template:
+// It is also an assay::Launch, for code that marks and reports nothing. Code that several workloads share is a
+// template:
 //
 //   template <class Workload>
 //   void report_size(const assay::LaunchOf<Workload>& launch, const Model& model) {
@@ -53,9 +54,9 @@ class Launch {
     std::uint32_t index_;
     int exceptions_;
   };
-  // By their places in the tables, as enumerations beside the tables have them. LaunchOf needs no such numbers: it
-  // refuses one for a phase that has a handle. A metric's number it takes all the same, for the rows of any table of
-  // metrics are handles, and sources that are older than those would no longer compile.
+  // By their places in the tables, as in enumerations beside the tables. LaunchOf needs no such numbers: it refuses one
+  // for a phase that has a handle. It still takes a metric's number, because the rows of any table of metrics are
+  // handles, and older sources would no longer compile.
   template <class Index>
   requires(!std::is_base_of_v<assay::Phase, Index>) Phase phase(Index index)
   const noexcept { return Phase(abi_, static_cast<std::uint32_t>(index)); }
@@ -63,7 +64,7 @@ class Launch {
   requires(!std::is_base_of_v<Metric, Index>) void metric(Index index, double value) const noexcept {
     abi_->metric(abi_, static_cast<std::uint32_t>(index), value);
   }
-  // Handles are of no use here: they are told why.
+  // Handles do not work here; the compiler's message explains it.
   template <class Handle>
   requires std::is_base_of_v<assay::Phase, Handle> Phase phase(const Handle&)
   const noexcept {
@@ -141,7 +142,7 @@ concept HasPhaseHandles = requires {
   { Workload::phases[0] } -> std::convertible_to<const Phase&>;
 };
 
-// Are the tables of a class the very ones of a class that it derives from?
+// Are the tables of a class those of a class that it derives from?
 template <class Derived, class Base>
 constexpr bool has_tables_of() {
   bool is_same = true;
@@ -162,8 +163,8 @@ constexpr bool has_tables_of() {
 
 }  // namespace detail
 
-// Rows of a workload's tables, whose places were found while they were compiled. A function or lambda that takes one is
-// called with a handle; it must be a constant.
+// Rows of a workload's tables, whose places were found at compile time. A function or lambda that takes one is called
+// with a handle; it must be a constant.
 template <class Workload>
 class PhaseIn {
  public:
@@ -187,7 +188,7 @@ class MetricIn {
   std::uint32_t row_;
 };
 
-// A metric of words, by the words themselves.
+// A metric of words, by its word.
 template <class Workload>
 class TextIn {
  public:
@@ -211,7 +212,7 @@ class TextIn {
   std::size_t count_;
 };
 
-// A metric of words, by what they mean.
+// A metric of words, by its meaning.
 template <class Workload, class Value>
 class WordIn {
  public:
@@ -236,7 +237,7 @@ template <class Workload>
 class LaunchOf : public Launch {
  public:
   explicit LaunchOf(const assay_launch* abi) noexcept : Launch(abi) {}
-  // Of a workload that has the very tables of the class that it derives from.
+  // For a workload with the tables of the class that it derives from.
   template <class Derived>
   requires(!std::same_as<Derived, Workload> && std::derived_from<Derived, Workload> &&
            detail::has_tables_of<Derived, Workload>()) LaunchOf(const LaunchOf<Derived>& launch)

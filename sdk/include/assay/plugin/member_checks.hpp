@@ -1,5 +1,5 @@
-// Checks the members of a workload while it is compiled. The optional ones are found by their names, so that a name
-// that is nearly right, or a signature that is not, would leave a workload without a verification and say nothing.
+// Checks the members of a workload at compile time. The optional ones are found by their names, so a misspelt name or a
+// wrong signature would silently leave a workload without, for example, a verification.
 #pragma once
 #include <assay/plugin/case.hpp>
 #include <assay/plugin/launch.hpp>
@@ -12,7 +12,7 @@
 
 namespace assay::detail {
 
-// What a member has to be, if it is there.
+// The required form of a member, if it exists.
 template <class W>
 concept HasSetup = requires(W& w, LaunchOf<W>&& launch) {
   { w.setup(std::move(launch)) } -> std::same_as<void>;
@@ -62,8 +62,8 @@ concept HasExtension = requires(const W& w, const char* id) {
   { w.extension(id) } -> std::convertible_to<const void*>;
 };
 
-// Is there a member of this name, whatever it is? In a class that inherits it from two sides the name means nothing. Of
-// a class from which none can derive, only what is public and not overloaded is found.
+// Is there a member of this name, of any kind? In a class that inherits it from two sides the name means nothing. In a
+// class from which none can derive, only public and not overloaded members are found.
 #define ASSAY_DETAIL_FIND_MEMBER(name)                  \
   struct Named_##name {                                 \
     int name;                                           \
@@ -113,7 +113,7 @@ concept OfStatic = std::is_pointer_v<Address> && !std::is_function_v<std::remove
 template <class Address>
 concept OfNumber = OfStatic<Address> && std::is_integral_v<std::remove_pointer_t<Address>>;
 
-// A name that is nearly that of an optional member, where that is absent: of a table, of a constant, of a function.
+// A misspelt name of an optional member that is absent: of a table, of a constant, of a function.
 #define ASSAY_DETAIL_NOT_A_TABLE(near, meant)   \
   static_assert(!(                              \
                     !requires { W::meant; } &&  \

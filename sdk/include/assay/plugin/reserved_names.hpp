@@ -1,6 +1,6 @@
 // Names of columns that every results table has (docs/record.md, "Column names"). A parameter or a metric of the same
-// name would be hidden by the column or hide it, and whoever asks for one would get the other. A test holds these lists
-// to the columns of the host.
+// name would hide the column or be hidden by it, and a reader would get the wrong one. A test compares these lists with
+// the columns of the host.
 #pragma once
 #include <array>
 #include <string_view>
@@ -46,7 +46,7 @@ inline constexpr std::array<std::string_view, 38> reserved_names{"status",
                                                                  "experiment",
                                                                  "speedup"};
 
-// What stands before the first dot of a column: "memory.peak_mib", "run.device".
+// The part before the first dot of a column: "memory.peak_mib", "run.device".
 inline constexpr std::array<std::string_view, 18> reserved_groups{
     "step",    "memory",  "telemetry", "validity", "sampling", "peak",  "device", "wall_s", "straggler",
     "by_rank", "measure", "run",       "cluster",  "profile",  "assay", "plugin", "files",  "verify"};
@@ -63,7 +63,7 @@ constexpr bool is_among(std::string_view name, const List& list) noexcept {
 }
 }  // namespace detail
 
-// Of a parameter or a metric.
+// For a parameter or a metric.
 constexpr bool is_reserved_name(std::string_view name) noexcept {
   const auto dot = name.find('.');
   if (dot == std::string_view::npos) return detail::is_among(name, reserved_names);

@@ -1,4 +1,4 @@
-// What a workload tells about itself: the work of a step, what its verification found, the most that the device does.
+// What a workload reports about itself: the work of a step, the result of its verification, the device's peak.
 #pragma once
 #include <assay/abi.h>
 
@@ -14,18 +14,18 @@ struct Work {
   assay_arithmetic arithmetic = ASSAY_ARITHMETIC_UNSTATED;
 };
 
-// The most that the device does, by trial (assay_peak); `text`: how that was found.
+// The device's peak, measured (assay_peak); `text`: how.
 struct Peak {
   double flops_per_s = 0, bytes_per_s = 0;
   std::string text;
 };
 
-// A number that a step has left, and the magnitude of the terms that it is the sum of.
+// A number that a step has left, and the magnitude of the terms of its sum.
 struct StepMark {
   double value = 0, magnitude = 0;
 };
 
-// What the state of a workload says of the steps since set-up or the last restart (assay_step_account has each field's
+// What the state of a workload shows of the steps since set-up or the last restart (assay_step_account has each field's
 // contract). `marks`: of the first steps, `marks_per_step` each.
 struct Account {
   std::uint64_t steps = 0;
@@ -34,11 +34,12 @@ struct Account {
   double tolerance = 0;  // relative to a mark's magnitude
 };
 
-// What a workload whose operations do not go through assay/compute tells of a case, without a device (assay.plan/1).
+// The needs of a case, stated without a device, for a workload whose operations do not go through assay/compute
+// (assay.plan/1).
 class Planning {
  public:
   explicit Planning(const assay_plan* plan) noexcept : plan_(plan) {}
-  // In the order of setup and the steps: taken, and given back.
+  // In the order of setup and the steps: taken, and freed.
   void take(assay_memory_kind kind, std::uint64_t bytes) const {
     plan_->memory(plan_, kind, static_cast<std::int64_t>(bytes));
   }
@@ -55,10 +56,10 @@ class Planning {
   const assay_plan* plan_;
 };
 
-// What a verification has found right. It throws Error(ASSAY_WRONG_RESULT) at what is wrong.
+// What a verification found right. A wrong result throws Error(ASSAY_WRONG_RESULT) instead.
 struct Verified {
   std::string text;      // what was checked
-  bool in_part = false;  // something that ought to be checked was not; the text says what, and why
+  bool in_part = false;  // a part that should be checked was not; the text states which, and why
 
   Verified(std::string text_of_all) : text(std::move(text_of_all)) {}
   Verified(std::string text_of_part, bool is_part) : text(std::move(text_of_part)), in_part(is_part) {}

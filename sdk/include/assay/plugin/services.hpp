@@ -1,4 +1,4 @@
-// What the host does for a workload beside measuring it: memory, progress, the marks of a captured step.
+// What the host does for a workload besides measuring it: memory, progress, the marks of a captured step.
 #pragma once
 #include <assay/plugin/case.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace assay {
 
-// Memory on the case's device, taken through the host so that it is accounted for by kind. Move-only.
+// Memory on the case's device, taken through the host, which accounts for it by kind. Move-only.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -52,12 +52,12 @@ inline void memory_moment(const Host& host, std::string_view name) noexcept {
   if (const auto* m = host.extension<assay_memory>(ASSAY_EXT_MEMORY)) m->moment(m, to_abi(name));
 }
 
-// Says how far a long set-up is.
+// Reports the progress of a long set-up.
 inline void report_progress(const Host& host, std::int64_t done, std::int64_t total) noexcept {
   if (const auto* p = host.extension<assay_progress>(ASSAY_EXT_PROGRESS)) p->report(p, done, total);
 }
 
-// Says what follows in setup() or verify(): this part, "optimizer", until the next one begins or the call returns. The
+// Begins a part of setup() or verify(), "optimizer", which lasts until the next one begins or the call returns. The
 // record has the time of each.
 inline void begin_part(const Host& host, std::string_view name) noexcept {
   if (const auto* p = host.extension<assay_parts>(ASSAY_EXT_PARTS)) p->begin(p, to_abi(name));
@@ -77,7 +77,7 @@ class [[nodiscard]] CaptureMarks {
  private:
   const assay_capture* capture_;
 };
-// To be called in run(): the captured step was replayed.
+// Call it in run(): the captured step was replayed.
 inline void mark_replayed(const Host& host) noexcept {
   if (const auto* c = host.extension<assay_capture>(ASSAY_EXT_CAPTURE)) c->replayed(c);
 }

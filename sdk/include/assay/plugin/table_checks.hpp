@@ -1,6 +1,6 @@
-// Checks a workload's tables while it is compiled, as the host does when it loads a plugin, and a little more: what the
-// host can only see in a run is refused here. The type in the compiler's message names the workload, the row's place
-// and its name.
+// Checks a workload's tables at compile time, as the host does when it loads a plugin, and a little more: it also
+// refuses mistakes that the host sees only in a run. The type in the compiler's message names the workload, the row's
+// place and its name.
 #pragma once
 #include <assay/plugin/launch.hpp>
 #include <assay/plugin/reserved_names.hpp>
@@ -25,7 +25,7 @@ struct Text {
 };
 constexpr std::size_t length_of(const char* s) noexcept { return s ? std::string_view(s).size() : 0; }
 
-// As the host has it: letters, digits, '_', '-' and '.'.
+// The host's rule: letters, digits, '_', '-' and '.'.
 constexpr bool is_name(const char* s) noexcept {
   if (!s || !*s) return false;
   for (; *s; ++s)
@@ -221,7 +221,7 @@ struct CheckedPreset {
   static_assert(is_value_sound(), "a preset sets a parameter to a value outside its range or choices");
 };
 
-// Can a table be read while compiling? One that is const without being a constant is left to the host.
+// Can a table be read at compile time? One that is const without being a constant is left to the host.
 template <class Table>
 constexpr bool is_read(const Table& table) {
   [[maybe_unused]] bool is_known = false;

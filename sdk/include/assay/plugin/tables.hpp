@@ -1,11 +1,11 @@
 // The rows of a workload's tables: parameters, phases, metrics, presets. A row of a phase or a metric is also the
-// handle by which a workload marks or reports it (launch.hpp):
+// handle that marks or reports it (launch.hpp):
 //
 //   static constexpr auto loss = assay::Metric::per_case("loss").help("cross-entropy of the last step, nats");
 //   static constexpr auto rate = assay::Metric::per_case("rate").unit("GB/s").higher_is_better().help("of the copy");
 //   static constexpr auto metrics = assay::table(loss, rate);
 //
-// Names, texts and choices are static. ASSAY_PLUGIN checks the tables while it is compiled (table_checks.hpp).
+// Names, texts and choices are static. ASSAY_PLUGIN checks the tables at compile time (table_checks.hpp).
 #pragma once
 #include <assay/abi.h>
 #include <assay/plugin/choices.hpp>
@@ -63,7 +63,7 @@ struct Param {
         "as in static constexpr auto formats = assay::names(\"fp32\", \"bf16\");");
     return text(name, value);
   }
-  // The same with what each name means; Case::choice gives the value that was chosen.
+  // The same with the meaning of each name; Case::choice gives the chosen value.
   template <class Value, std::size_t N>
   static consteval Param choice(const char* name, const std::type_identity_t<Value>& value,
                                 const Choices<Value, N>& of) {
@@ -157,10 +157,10 @@ struct Metric {
     return Metric{
         {sizeof(assay_metric), name, nullptr, help, ASSAY_NEITHER_IS_BETTER, ASSAY_PER_CASE, words.data(), N}};
   }
-  // The same with what each word means: it is reported by such a value.
+  // The same with the meaning of each word, by which it is reported.
   template <class Value, std::size_t N>
   static constexpr WordMetric<Value> word(const char* name, const Choices<Value, N>& words);
-  // Neither is taken from where nobody keeps it.
+  // Refuses temporaries, which nobody keeps.
   template <std::size_t N>
   static constexpr Metric word(const char* name, std::array<const char*, N>&&, const char* = "") {
     static_assert(
@@ -210,7 +210,7 @@ struct WordMetric : Metric {
     m.row.help = text_of_help;
     return m;
   }
-  // A word has no unit, and none is better than another.
+  // A word has no unit and no better direction.
   void unit(const char*) const = delete;
   void lower_is_better() const = delete;
   void higher_is_better() const = delete;
@@ -224,8 +224,8 @@ constexpr WordMetric<Value> Metric::word(const char* name, const Choices<Value, 
   return m;
 }
 
-// One row of what a choice stands for (assay_preset): where the text parameter `when` is `choice`, `param` has this
-// value unless the experiment gives it one. Rows for any device count before those of a kind.
+// One row of what a choice stands for (assay_preset): if the text parameter `when` is `choice`, `param` has this value
+// unless the experiment sets it. Rows for any device come before those for a kind.
 struct Preset {
   assay_preset row{};
   std::int32_t type = -1;  // of the value (assay_type): that of the parameter; -1 in a row that is filled by hand
@@ -260,7 +260,7 @@ struct Preset {
     p.row.also_when = also, p.row.also_choice = also_choice;
     return p;
   }
-  constexpr Preset() = default;  // an element of an array that is filled afterwards
+  constexpr Preset() = default;  // an element of an array that is filled later
 
  private:
   constexpr Preset(const char* when, const char* choice, const char* param, assay_type type_of_value)
