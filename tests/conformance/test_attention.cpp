@@ -201,7 +201,10 @@ void test_attention(DType t, const AttentionSizes& s, const AttentionKind& kind,
     check("attention_backward dq", t, dq.read(), g.q, of_scores);
     check("attention_backward dk", t, dk.read(), g.k, of_scores);
   }
-  check("attention_backward dv", t, dv.read(), g.v, attention_tolerance(t, 1e-5));
+  // All queries see the first keys of a causal head: sums of larger terms than most, and so of larger roundings of the
+  // probabilities to 16 bits, which alone make 3.5e-3 of fp16 at 256 queries.
+  const double of_first_keys = by_cudnn(t) && kind.causal ? 1.5 : 1;
+  check("attention_backward dv", t, dv.read(), g.v, of_first_keys * attention_tolerance(t, 1e-5));
   if (has_sinks) check("attention_backward dsinks", DType::f32, dsinks.read(), g.sinks, by_cudnn(t) ? 1e-3 : 1e-5);
 }
 

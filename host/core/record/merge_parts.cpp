@@ -221,15 +221,18 @@ std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks)
 
 namespace {
 
-// In what `own` differs from `first`: "libx.so (b2, not b1), liby.so (missing)". "" where they are the same.
-std::string differing(const Named<std::string>& first, const Named<std::string>& own) {
+// In what `own` differs from `first`: "libx.so (b2, not b1), liby.so (missing)". "" where they are the same. Of things
+// that each rank may have for itself, those that both have.
+std::string differing(const Named<std::string>& first, const Named<std::string>& own, bool each_has_all) {
   constexpr std::size_t most_shown = 4;
   std::vector<std::string> texts;
-  for (const auto& [name, text] : own)
-    if (const std::string* of_first = find(first, name); !of_first || *of_first != text)
-      texts.push_back(of_first ? fmt::format("{} ({}, not {})", name, text, *of_first) : fmt::format("{} (too)", name));
+  for (const auto& [name, text] : own) {
+    const std::string* const of_first = find(first, name);
+    if (of_first && *of_first != text) texts.push_back(fmt::format("{} ({}, not {})", name, text, *of_first));
+    if (!of_first && each_has_all) texts.push_back(fmt::format("{} (too)", name));
+  }
   for (const auto& [name, text] : first)
-    if (!find(own, name)) texts.push_back(fmt::format("{} (missing)", name));
+    if (each_has_all && !find(own, name)) texts.push_back(fmt::format("{} (missing)", name));
   const std::size_t more = texts.size() - std::min(texts.size(), most_shown);
   texts.resize(texts.size() - more);
   return fmt::format("{}{}", fmt::join(texts, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
@@ -238,16 +241,23 @@ std::string differing(const Named<std::string>& first, const Named<std::string>&
 }  // namespace
 
 std::vector<std::string> provenance_notes(const std::vector<const RankPart*>& ranks) {
-  const std::pair<const char*, Named<std::string> CaseResult::*> lists[] = {
-      {"has loaded other libraries", &CaseResult::libraries}, {"has chosen other algorithms", &CaseResult::algorithms}};
+  struct List {
+    const char* what;
+    Named<std::string> CaseResult::*of;
+    bool each_has_all;
+  };
+  // A rank with other chunks of a sequence, other matrices or other experts makes products of other shapes.
+  constexpr List lists[] = {{"has loaded other libraries", &CaseResult::libraries, true},
+                            {"has chosen other algorithms", &CaseResult::algorithms, false}};
   std::vector<std::string> notes;
-  for (const auto& [what, list] : lists) {
-    const Named<std::string>& first = ranks.front()->result.*list;
-    for (const RankPart* rank : ranks)
-      if (const std::string text =
-              first.empty() || (rank->result.*list).empty() ? "" : differing(first, rank->result.*list);
-          !text.empty())
-        notes.push_back(fmt::format("rank {} {} than rank {}: {}", rank->rank, what, ranks.front()->rank, text));
+  for (const List& list : lists) {
+    const Named<std::string>& first = ranks.front()->result.*list.of;
+    for (const RankPart* rank : ranks) {
+      const Named<std::string>& own = rank->result.*list.of;
+      const std::string text = first.empty() || own.empty() ? "" : differing(first, own, list.each_has_all);
+      if (!text.empty())
+        notes.push_back(fmt::format("rank {} {} than rank {}: {}", rank->rank, list.what, ranks.front()->rank, text));
+    }
   }
   return notes;
 }

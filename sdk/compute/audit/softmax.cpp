@@ -65,14 +65,18 @@ void AuditedBackend::execute(const op::SoftmaxBackward& op) {
   const Values before = op.sinks && op.accumulate ? judge_->read(op.dsinks) : Values();
   call();
   const auto factor = static_cast<double>(op.scale), cap = static_cast<double>(op.soft_cap);
+  std::size_t row = p.size();  // whose sums these are; an element's would take its row's width once more
+  double row_sum = 0, row_terms = 0;
   judge_->each(op.dx, "dx", audit::whole_rows(op.dx, looked_at), [&](std::size_t i, std::int64_t place, std::size_t) {
-    const std::size_t row = i / width * width;
-    const double sum = dot(p.data() + row, d.data() + row, width),
-                 terms = size_of_dot(p.data() + row, d.data() + row, width);
+    if (const std::size_t own = i / width * width; own != row) {
+      row = own;
+      row_sum = dot(p.data() + row, d.data() + row, width);
+      row_terms = size_of_dot(p.data() + row, d.data() + row, width);
+    }
     const double lse = cap > 0 ? sums[static_cast<std::size_t>(place) / width] : 0;
     const double t = cap > 0 && p[i] > 0 ? (std::log(p[i]) + lse) / cap : 0;
-    return std::pair(factor * p[i] * (d[i] - sum) * (1 - t * t),
-                     std::abs(factor * p[i]) * (std::abs(d[i]) + terms) * (1 + std::abs(lse)));
+    return std::pair(factor * p[i] * (d[i] - row_sum) * (1 - t * t),
+                     std::abs(factor * p[i]) * (std::abs(d[i]) + row_terms) * (1 + std::abs(lse)));
   });
   if (!op.sinks) return;
   if (!whole) return judge_->leave_out_of_this("the gradients of sinks by");

@@ -266,9 +266,9 @@ TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
 TEST(MergeRanks, ANoteSaysWhichLibrariesAndAlgorithmsDiffer) {
   Json first = part_of({1, 2}, {1, 2}), other = first;
   first["libraries"] = {{"liba.so", "b1"}, {"libc.so.6", "c1"}, {"libonly.so", "o1"}};
-  first["algorithms"] = {{"matmul 8x8", "tile 16"}};
+  first["algorithms"] = {{"matmul 8x8", "tile 16"}, {"matmul 8x16", "tile 16"}};
   other["libraries"] = {{"liba.so", "b2"}, {"libc.so.6", "c1"}, {"libmore.so", "m1"}};
-  other["algorithms"] = {{"matmul 8x8", "tile 32"}};
+  other["algorithms"] = {{"matmul 8x8", "tile 32"}, {"matmul 16x8", "tile 16"}};
   const Json merged = merge_ranks({{0, "n1", first}, {1, "n1", first}, {2, "n2", other}}, 0.95);
   EXPECT_EQ(merged["libraries"], first["libraries"]);
   EXPECT_EQ(merged["algorithms"], first["algorithms"]);
