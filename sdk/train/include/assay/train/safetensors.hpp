@@ -19,7 +19,7 @@ struct StoredTensor {
 };
 
 // A file opened for reading. The header is read and checked at once, tensors on demand. Throws
-// assay::Error(INVALID_ARGUMENT) that names the file, the tensor and the mistake.
+// assay::Error(INVALID_ARGUMENT) that names the file, the tensor and what is wrong with it.
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(std::filesystem::path file);

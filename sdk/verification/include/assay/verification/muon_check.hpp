@@ -1,9 +1,10 @@
-// Do Muon's updates of whole matrices follow its formula? Unlike other optimizers it is not element-wise: a sample is a
-// matrix, whose update is computed again in float64 on the host.
+// Are Muon's updates of whole matrices what its formula says? Unlike other optimizers it is not element-wise: a sample
+// is a matrix, whose update is made again in float64 on the host.
 //
-// Rounding on the way is amplified in the result, because Newton-Schulz steps lift small singular values by up to 3.44
-// each. The matrix itself shows by how much: the same iteration runs once in float64 and once with stored values
-// rounded to the device's format. The device may differ from float64 by a few times as much, in each row.
+// Rounding on the way shows in the result many times over, as the steps of Newton and Schulz lift small singular values
+// by up to 3.44 each. How much is found with the matrix itself: the same iteration runs once in float64 and once with
+// what is stored rounded to the format that the device stores. The device may differ from float64 by a few times as
+// much, in each row.
 #pragma once
 #include <assay/train/optimizer.hpp>
 #include <assay/train/trainer.hpp>
@@ -15,7 +16,7 @@ namespace assay::verification {
 
 // How storing rounds.
 enum class Storage { exact, fp32, tf32, bf16 };
-// X / |X|, and `steps` Newton-Schulz steps, as in train/muon.hpp, each stored matrix rounded. Blocks.
+// X / |X|, and `steps` of Newton and Schulz, as train/muon.hpp says it, each stored matrix rounded. Blocks.
 Matrix orthogonalised(Matrix update, std::int64_t steps, Storage storage);
 
 class MuonCheck {
@@ -23,11 +24,11 @@ class MuonCheck {
   // Of an optimizer of this kind.
   MuonCheck(const train::Trainer& trainer, const train::Optimizer& optimizer);
 
-  // Keeps matrices before an update: some of each shape, as far as the time for it allows, and others in the next
-  // update. Blocks.
+  // Keeps matrices as they are before an update: of each shape some, as far as the time for it goes, and others in the
+  // next update. Blocks.
   void keep();
-  // After the update that followed, by `rate`, with gradients to be multiplied by `unscale`. WRONG_RESULT if a matrix
-  // differs from the expected one. Blocks.
+  // After the update that followed, by `rate`, of gradients that are to be multiplied by `unscale`. WRONG_RESULT where
+  // a matrix is not what it should be. Blocks.
   void compare(double rate, double unscale, std::int64_t update_number);
   // After one that is skipped: WRONG_RESULT where a matrix or its momentum has changed. Blocks.
   void require_same();

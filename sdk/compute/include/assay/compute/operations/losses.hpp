@@ -1,11 +1,11 @@
 // Cross-entropy: losses[r] = -log softmax(logits[r, :])[labels[r]]. A label < 0 is ignored: its loss and its gradient
 // are 0. Gradients are multiplied by `scale` and, when given, by *loss_scale.
 //
-// The logits may be columns of wider rows, which several ranks have in parts: `classes` states which classes the
-// columns stand for. A label of another rank then has no column here: its loss counts as 0, and its gradient is scale *
-// softmax. The same operation combines the results of the ranks: of P parts with C classes each, the P log-sum-exps of
-// a row are logits whose columns stand for C classes each. Its lse is that of the whole row, and its loss is what the
-// loss of the part with the label lacks.
+// The logits may be columns of wider rows, which several ranks have in parts: `classes` says which classes the columns
+// stand for. A label of another rank's then has no column here: its loss counts as 0, and its gradient is scale *
+// softmax. What ranks found together is the same operation once more: of P parts that have C classes each, the P
+// log-sum-exps of a row are logits whose columns stand for C classes each. Its lse is that of the whole row, and its
+// loss what the part's that has the label lacks.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
 
