@@ -1,16 +1,16 @@
-// Batches for training: worker threads read samples ahead of need into the slots of a compute::Feed, which carries them
-// to the device on a stream of its own.
+// Batches for training: worker threads read samples ahead of need into the slots of a compute::Feed, which copies them
+// to the device on a separate stream.
 //
-// Order. An epoch has an order of all samples, which depends on (seed, epoch, number of samples, run length) alone.
-// Step k of the epoch takes the next batch_size * ranks of them, each rank its batch_size in turn: no sample is used
-// twice, each rank gets as many, and what a step trains on is the same set however many ranks share it. What does not
-// fill a batch on every rank is dropped.
+// Order. An epoch has an order of all samples, which depends only on (seed, epoch, number of samples, run length). Step
+// k of the epoch takes the next batch_size * ranks of them, each rank its batch_size in turn: no sample is used twice,
+// each rank gets as many, and a step trains on the same set for any number of ranks. Samples that do not fill a batch
+// on every rank are dropped.
 //
 // Shuffled, the order consists of runs: `run_samples` samples that follow one another in the data set stay together, so
-// that a disk (or the page cache) is read 64 KiB at a time and not sample by sample; the next 4 MiB of this rank's are
-// announced to the source (SampleSource::expect), so that a disk has many of them to fetch at any time. Runs are
-// permuted pseudo-randomly, anew each epoch, and begin at another sample each epoch, so that other samples become
-// neighbours. A run is never more than an eighth of a step's samples; run_samples = 1 shuffles samples one by one.
+// that a disk (or the page cache) is read 64 KiB at a time and not sample by sample. The source learns of this rank's
+// next 4 MiB ahead of time (SampleSource::expect), so that a disk always has many to fetch. Runs are permuted
+// pseudo-randomly in each epoch, and begin at another sample each epoch, so that other samples become neighbours. A run
+// is never more than an eighth of a step's samples; run_samples = 1 shuffles single samples.
 //
 // Threads: all calls by the backend's thread, outside of a capture and of Mode::prepare.
 #pragma once
@@ -71,9 +71,9 @@ class Loader {
   // epoch's last batch comes the next epoch's first, read ahead like any other. Rethrows what reading this batch threw,
   // also when called again.
   void next(const compute::Tensor& batch);
-  // What the last next() must have delivered, by seed and order, made once more of `source` on the caller's thread: for
-  // a verification to hold against what lies on the device. `source` has as many samples of the same shape as the
-  // loader's. Throws INTERNAL before the first next(), and what reading throws.
+  // The batch that the last next() must have delivered, by seed and order, made again from `source` on the caller's
+  // thread: a verification compares it with the data on the device. `source` has as many samples of the same shape as
+  // the loader's. Throws INTERNAL before the first next(), and exceptions of reading.
   std::vector<std::int64_t> last_batch(const SampleSource& source) const;
   LoaderTotals take_totals();  // since the last call
 

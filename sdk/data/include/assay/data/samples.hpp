@@ -1,7 +1,7 @@
 // Pairs of token sequences to train a translation model on: synthetic, made where they are needed, or read from shards.
 //
-// A sample is `2 * sequence_length` int64 tokens: source, then target, each in [0, vocab_size). Its content depends on
-// (seed, index) alone: not on the rank, the number of workers, or whether it came from memory or from a file that was
+// A sample is `2 * sequence_length` int64 tokens: source, then target, each in [0, vocab_size). Its content depends
+// only on (seed, index), not on the rank, the number of workers, or whether it came from memory or from a file that was
 // generated with the same parameters.
 #pragma once
 #include <cstddef>
@@ -28,8 +28,8 @@ class SampleSource {
   // Sample `index` and those after it into `out`, whose size is a multiple of shape().tokens(): as many as fit. All of
   // them must exist. Any thread, several at once. Throws assay::Error.
   virtual void read(std::int64_t index, std::span<std::int64_t> out) const = 0;
-  // These samples, which exist, will be read soon: what has them on a disk may begin to fetch them. Does not wait for
-  // them, promises nothing, fails never. Any thread, several at once.
+  // These existing samples will be read soon, so a source on a disk may begin to fetch them. Does not wait, promises
+  // nothing, never fails. Any thread, several at once.
   virtual void expect(std::int64_t /*index*/, std::int64_t /*count*/) const {}
 };
 

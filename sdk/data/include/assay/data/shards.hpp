@@ -1,9 +1,9 @@
 // A data set on disk: shard_0000.bin, shard_0001.bin, ... of about 128 MB, int64 (little-endian) source then target per
-// sample, without a header, and _manifest.json, which says what is in them and with what checksums (CRC-32C). The
-// manifest is written last: a folder without one is no data set, whatever else lies in it.
+// sample, without a header, and _manifest.json, which has their contents and checksums (CRC-32C). The manifest is
+// written last: a folder without one is no data set, whatever else it has.
 //
-// Beside these there may lie `_lock` (empty; whoever generates or checks holds it), `_verified` (the shards whose
-// checksums were found right, by size, times and inode) and, of an unfinished generation, `_generating` and *.partial.
+// The folder may also have `_lock` (empty; held while generating or checking), `_verified` (the shards with right
+// checksums, by size, times and inode) and, of an unfinished generation, `_generating` and *.partial.
 #pragma once
 #include <assay/data/samples.hpp>
 #include <cstdint>
@@ -31,17 +31,17 @@ class ShardedSamples : public SampleSource {
   // A data set in `folder` with these parameters: opened when one lies there, else generated first, by several threads.
   // `progress` may be empty.
   //
-  // Checks before use: the manifest is sound and of these parameters, each shard has its size and its checksum. The
-  // checksums are computed once, at the disk's speed; `_verified` remembers it, so that later calls compare sizes,
-  // times and inodes alone. (In a folder where nothing can be written they are computed each time.)
+  // Checks before use: the manifest is sound and has these parameters, and each shard has its size and its checksum.
+  // Checksums are computed once, at the disk's speed; `_verified` remembers them, so later calls only compare sizes,
+  // times and inodes. (In a read-only folder they are computed each time.)
   //
-  // Generation: each shard under another name, flushed to the disk, then renamed; a process that is killed leaves
-  // nothing that looks finished, and the next call clears what it left. If several processes (ranks) call it for one
-  // folder at the same time, one generates, and the others wait and are told of its progress.
+  // Generation: each shard is written under another name, flushed to the disk, then renamed. A killed process leaves
+  // nothing that looks finished, and the next call clears its leftovers. If several processes (ranks) call it for one
+  // folder at the same time, one generates, and the others wait and follow its progress.
   //
-  // Throws assay::Error that names the file, what was found and expected, and the remedy. INVALID_ARGUMENT: impossible
-  // parameters, a folder that holds another or a damaged data set (which is never overwritten). INTERNAL: what the
-  // system refuses: a disk without room (before the first byte is written, with the bytes wanted and free; also when it
+  // Throws assay::Error that names the file, the found and the expected value, and the remedy. INVALID_ARGUMENT:
+  // impossible parameters, a folder with another or a damaged data set (which is never overwritten). INTERNAL: errors
+  // of the system: a disk without room (before the first byte is written, with the bytes wanted and free; also when it
   // fills up on the way, which leaves no shard behind), a file that cannot be read.
   static std::unique_ptr<ShardedSamples> open_or_generate(const std::string& folder,
                                                           const DatasetParameters& parameters,

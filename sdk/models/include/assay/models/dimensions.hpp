@@ -8,8 +8,8 @@
 
 namespace assay::models {
 
-// What the experiment does not say is the preset's by now, so that a 0 is what it says itself. INVALID_ARGUMENT that
-// names the dimension, and the parameter that decides it otherwise.
+// Presets have filled in what the experiment does not set, so a 0 here is the experiment's. INVALID_ARGUMENT that names
+// the dimension, and the parameter that otherwise decides it.
 inline void require_dimensions(const Case& c, const std::string& decided_by,
                                std::initializer_list<const char*> dimensions) {
   for (const char* dimension : dimensions)

@@ -9,8 +9,8 @@
 // which nobody keeps. Only `capacity` rows of what is received have memory; rows beyond those that came are -1 in
 // `sources`, and after the first 256 are not touched.
 //
-// Each way has a start and a finish, between which other work may be enqueued: it then runs beside the transfer. The
-// host waits for the counts within start_to_experts() alone, behind the gathering of the rows.
+// Each way has a start and a finish, between which other work may be enqueued and then runs beside the transfer. The
+// host waits for the counts only within start_to_experts(), behind the gathering of the rows.
 #pragma once
 #include <assay/compute/backend.hpp>
 

@@ -31,17 +31,17 @@ struct ExpertsConfig {
   compute::RoutingRule rule;
   compute::GatedUnit unit;
   bool biases = false;       // of the router and of the experts' products; the router's logits are then rounded
-  bool choice_bias = false;  // one number for each expert beside its score, for the choice alone; it stays 0
-  // What the gradients of the two losses of op::RoutingLosses are multiplied by, of each layer and micro-batch; the
-  // reported loss is the cross-entropy alone.
+  bool choice_bias = false;  // one number added to each expert's score, only for the choice; it stays 0
+  // The factors of the gradients of the two losses of op::RoutingLosses, of each layer and micro-batch; the reported
+  // loss is only the cross-entropy.
   double balance_coefficient = 0, z_coefficient = 0;
   Routing routing = Routing::learned;
-  // Over how many ranks the experts of each layer are shared out ("expert parallel"), which this one is, and for how
-  // many times the rows of balanced routing it has room (expert_travel.hpp). Each rank has tokens of its own, and the
-  // gradients of a step are terms of a sum over the ranks; those of its experts are that sum.
+  // How many ranks share the experts of each layer ("expert parallel"), which one this is, and for how many times the
+  // rows of balanced routing it has room (expert_travel.hpp). Each rank has different tokens, and the gradients of a
+  // step are terms of a sum over the ranks; those of its experts already are that sum.
   std::int64_t rank = 0, ranks = 1;
   double capacity_factor = 2;
-  // Of a model with all experts: so many parts of them are drawn as ranks that share them draw theirs.
+  // For a model with all experts: draws this many parts of them as ranks that share them draw theirs.
   std::int64_t drawn_parts = 1;
   double zipf_exponent = 1;  // expert e, counted from 0, has a weight of (e + 1)^-exponent
 
@@ -63,11 +63,11 @@ struct ExpertParameters {
 ExpertParameters add_expert_parameters(train::ParameterSet& set, const DecoderConfig& config,
                                        const std::string& layer_prefix);
 
-// The arena's ranges of the parameters that this rank alone has, in ascending order; none where experts are not shared.
+// The arena's ranges of the parameters that only this rank has, in ascending order; empty if experts are not shared.
 std::vector<train::ElementRange> own_expert_ranges(const DecoderConfig& config, const train::ParameterSet& set,
                                                    const std::vector<ExpertParameters>& by_layer);
-// Draws what `set` has of the experts of ranks `first_rank` to `first_rank + ranks`, each rank's by itself: ranks have
-// other numbers than one another, and a model with the experts of all ranks the same as they.
+// Draws the experts in `set` of ranks `first_rank` to `first_rank + ranks`, each rank's separately: ranks have
+// different numbers, and a model with the experts of all ranks has the same as they.
 void draw_experts(compute::Backend& backend, const train::ParameterSet& set,
                   const std::vector<ExpertParameters>& by_layer, const ExpertsConfig& config, std::int64_t first_rank,
                   std::int64_t ranks, std::uint64_t seed);
