@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "batch/named_batch.hpp"
 #include "batch/collect.hpp"
+#include "batch/named_batch.hpp"
 #include "common/exit_code.hpp"
 #include "common/usage_error.hpp"
 #include "console/mistakes.hpp"

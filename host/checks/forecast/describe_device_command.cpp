@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/child.hpp"
+#include "common/device_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/usage_error.hpp"
@@ -119,8 +120,7 @@ std::string description_of(const DeviceDescription& device, const MeasuredPeaks&
 
 int describe_device(const DescribeDeviceRequest& request) {
   const std::string& wanted = request.device;
-  if (wanted != "auto" && wanted != "cpu" && wanted != "cuda")
-    throw UsageError(fmt::format("--device is '{}'; expected auto, cpu or cuda", wanted));
+  if (!is_device_word(wanted)) throw UsageError(fmt::format("--device is '{}'; expected auto, cpu or cuda", wanted));
   const DeviceDescription device = device_of_this_machine(wanted);
   const std::string text = description_of(device, measured_in(earlier_records(request.from), device.name));
   if (!request.output) {

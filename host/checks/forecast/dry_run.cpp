@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "common/device_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/text_format.hpp"
 #include "console/mistakes.hpp"
@@ -133,8 +134,8 @@ int show_batch_dry_run(const run::LoadedExperiment& loaded, std::int64_t gpus_pe
   if (gpus_per_node > 0) options.devices = static_cast<std::int32_t>(gpus_per_node);
   if (device)
     options.device = device_asked_for(*device);
-  else if (loaded.experiment.cases.front().run.device != "cpu")
-    options.device = find_device_description("h200");
+  else if (const std::string& kind = loaded.experiment.cases.front().run.device; kind != "cpu")
+    options.device = usual_device(kind == "auto" ? std::string(kinds_of_devices.front().name) : kind);
   if (device) {
     fmt::print("\n{}\n", loaded.experiment.name);
     return show_forecast_of_dry_run(loaded, options);

@@ -11,6 +11,7 @@
 #include <map>
 #include <thread>
 
+#include "common/device_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "console/mistakes.hpp"
 #include "forecast/report.hpp"
@@ -128,7 +129,7 @@ std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& 
 }
 
 DeviceDescription device_asked_for(const std::string& given) {
-  if (given == "auto" || given == "cpu" || given == "cuda") return device_of_this_machine(given);
+  if (is_device_word(given)) return device_of_this_machine(given);
   return find_device_description(given);
 }
 
@@ -155,6 +156,17 @@ DeviceDescription device_of_this_machine(const std::string& wanted) {
       device.tflop_per_s[i] = peak->gflop_per_s.value_or(0) / 1e3;
       device.memory_gbytes_per_s = peak->gbytes_per_s.value_or(0);
     }
+  return device;
+}
+
+DeviceDescription usual_device(const std::string& kind) {
+  if (const KindOfDevice* const row = kind_of_device(kind); row && !row->usual.empty())
+    return find_device_description(std::string(row->usual));
+  DeviceDescription device;
+  device.kind = device.name = kind;
+  device.count = 1;
+  device.compute_units = std::max(1U, std::thread::hardware_concurrency());
+  device.memory_total_mib = 1 << 20;
   return device;
 }
 
@@ -208,17 +220,6 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
 
 namespace {
 
-// For a question about parameters alone: a device of the kind that has enough of everything.
-DeviceDescription usual_device(const std::string& kind) {
-  if (kind == "cuda") return find_device_description("h200");
-  DeviceDescription device;
-  device.kind = device.name = kind;
-  device.count = 1;
-  device.compute_units = std::max(1U, std::thread::hardware_concurrency());
-  device.memory_total_mib = 1 << 20;
-  return device;
-}
-
 // Asks the plugin, on this device, about the cases whose [run] device is `wanted`.
 console::RefusedCases refused_on(const run::LoadedExperiment& loaded,
                                  const std::optional<wireup::LaunchedRank>& launched, const std::string& wanted,
@@ -247,7 +248,7 @@ bool may_refuse(const run::LoadedExperiment& loaded, const std::optional<wireup:
   std::vector<std::string> kinds{wanted};
   if (wanted == "auto") {
     kinds = plugin::installed_device_kinds();
-    std::erase_if(kinds, [](const std::string& kind) { return kind != "cpu" && kind != "cuda"; });
+    std::erase_if(kinds, [](const std::string& kind) { return !kind_of_device(kind); });
   }
   return std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
     return refused_on(loaded, launched, wanted, usual_device(kind)).cases > 0;

@@ -52,6 +52,9 @@ console::RefusedCases refused_by_plugin(const run::LoadedExperiment& loaded,
 // its own. Throws DeviceFileError where it cannot be used.
 DeviceDescription device_of_this_machine(const std::string& wanted);
 
+// For a question about parameters alone: a device of the kind that has enough of everything.
+DeviceDescription usual_device(const std::string& kind);
+
 // "h200" and its like, or "auto", "cpu", "cuda" of this machine. Throws DeviceFileError.
 DeviceDescription device_asked_for(const std::string& given);
 

@@ -71,9 +71,6 @@ json schema_json(const plugin::WorkloadSchema& schema, const plugin::PluginTable
     if (!p.device_kind.empty()) when.emplace("device", p.device_kind);
     presets.push_back({{"when", std::move(when)}, {"param", p.param}, {"value", host::to_json(p.value)}});
   }
-  json devices = json::array();
-  if (schema.runs_on_cpu) devices.push_back("cpu");
-  if (schema.runs_on_cuda) devices.push_back("cuda");
   return {{"workload", schema.id},
           {"summary", schema.summary},
           {"plugin", of_plugin.id},
@@ -85,7 +82,7 @@ json schema_json(const plugin::WorkloadSchema& schema, const plugin::PluginTable
           {"phases", schema.phases},
           {"metrics", std::move(metrics)},
           {"items", schema.item_unit},
-          {"devices", devices},
+          {"devices", schema.devices},
           {"verifies", schema.verifies},
           {"presets", std::move(presets)},
           {"starts_cold", schema.starts_cold},
@@ -205,7 +202,7 @@ void print_schema(const plugin::WorkloadSchema& schema, const plugin::PluginTabl
   print_fact("Phases", phases);
   print_fact("Metrics", metrics_text(schema));
   print_fact("Work items", schema.item_unit.empty() ? "none" : schema.item_unit);
-  print_fact("Devices", fmt::format("{}{}", schema.runs_on_cpu ? "cpu " : "", schema.runs_on_cuda ? "cuda" : ""));
+  print_fact("Devices", fmt::format("{}", fmt::join(schema.devices, " ")));
   print_fact("Verified", schema.verifies ? "yes: a case that fails verification has no time" : "no");
   print_fact("Cold start", schema.starts_cold ? "yes: measure.prepare = false shows what a first step costs" : "no");
   print_fact("Ranks", ranks_text(schema.ranks));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/device_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/text_format.hpp"
 #include "common/usage_error.hpp"
@@ -58,7 +59,7 @@ Request request_of(const ValidateRequest& asked) {
   request.level = level_of(asked);
   request.set = asked.set;
   request.device = asked.device.value_or(request.device);
-  if (request.device != "auto" && request.device != "cpu" && request.device != "cuda")
+  if (!is_device_word(request.device))
     throw UsageError(fmt::format("--device is '{}'; expected auto, cpu or cuda", request.device));
   if (asked.timeout) {
     const double seconds = *asked.timeout;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::host::plugin {
@@ -51,6 +52,8 @@ enum class RanksAre {
   cooperating,  // they divide the work of a step, or talk to one another
 };
 
+std::vector<std::string> all_device_kinds();  // "cpu", "cuda"
+
 struct WorkloadSchema {
   std::string id;
   std::string summary;
@@ -59,12 +62,14 @@ struct WorkloadSchema {
   std::vector<MetricSpec> metrics;
   std::vector<std::string> phases;
   std::vector<PresetSpec> presets;
-  bool runs_on_cpu = true, runs_on_cuda = true;
+  std::vector<std::string> devices = all_device_kinds();  // the kinds that it runs on
   bool verifies = false;
   bool starts_cold = false;  // heeds [measure] prepare = false
   RanksAre ranks = RanksAre::unsaid;
   bool steps_elsewhere = false;  // in other processes
   bool is_open = false;          // takes parameters, and tells of phases and metrics, that are in no table
+
+  bool runs_on(std::string_view kind) const;
 };
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "common/device_kinds.hpp"
 #include "common/files.hpp"
 #include "launch/watched_worker.hpp"
 #include "profile/counted_kernels.hpp"
@@ -63,7 +64,7 @@ void write_for_people(const fs::path& file, record::CaseResult& result) {
 
 }  // namespace
 
-bool is_counted(const worker::CaseSpec& spec) { return spec.values.profile.ncu && spec.device_kind == "cuda"; }
+bool is_counted(const worker::CaseSpec& spec) { return spec.values.profile.ncu && has_nvidia_tools(spec.device_kind); }
 
 fs::path table_of_ncu(const worker::CaseSpec& spec) { return spec.file_of_run("ncu_" + spec.file_stem() + ".csv"); }
 

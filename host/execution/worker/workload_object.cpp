@@ -24,9 +24,7 @@ WorkloadObject::WorkloadObject(const CaseSpec& spec)
 }
 
 void WorkloadObject::refuse_device() const {
-  const bool runs = spec_.device_kind == "cpu"    ? schema_.runs_on_cpu
-                    : spec_.device_kind == "cuda" ? schema_.runs_on_cuda
-                                                  : table_->device_flags == ASSAY_ANY_DEVICE;
+  const bool runs = schema_.runs_on(spec_.device_kind) || table_->device_flags == ASSAY_ANY_DEVICE;
   if (!runs)
     throw CaseFailure{record::Status::unsupported,
                       fmt::format("workload '{}' does not run on device '{}'", schema_.id, spec_.device_kind)};
