@@ -36,10 +36,16 @@ constexpr bool has_nvidia_tools(std::string_view name) {
   return kind && kind->has_nvidia_tools;
 }
 
+inline std::vector<std::string> device_kind_names() {  // "cpu", "cuda"
+  std::vector<std::string> names;
+  for (auto kind = kinds_of_devices.rbegin(); kind != kinds_of_devices.rend(); ++kind) names.emplace_back(kind->name);
+  return names;
+}
+
 // What an option or a setting takes that names a device of this machine: "auto", and each kind.
 inline std::vector<std::string> device_words() {
-  std::vector<std::string> words{"auto"};
-  for (auto kind = kinds_of_devices.rbegin(); kind != kinds_of_devices.rend(); ++kind) words.emplace_back(kind->name);
+  std::vector<std::string> words = device_kind_names();
+  words.insert(words.begin(), "auto");
   return words;
 }
 inline bool is_device_word(std::string_view word) { return word == "auto" || kind_of_device(word); }

@@ -9,16 +9,6 @@ namespace assay::host::plugin {
 
 static_assert(kind_of_device("cpu")->flag == ASSAY_DEVICE_CPU && kind_of_device("cuda")->flag == ASSAY_DEVICE_CUDA);
 
-std::vector<std::string> all_device_kinds() {
-  std::vector<std::string> kinds = device_words();
-  kinds.erase(kinds.begin());  // "auto"
-  return kinds;
-}
-
-bool WorkloadSchema::runs_on(std::string_view kind) const {
-  return std::find(devices.begin(), devices.end(), kind) != devices.end();
-}
-
 const char* name_of(ParamType type) {
   switch (type) {
     case ParamType::boolean: return "bool";

@@ -1,8 +1,10 @@
 // What a workload declares, copied out of its tables: the schema that an experiment is validated against.
 #pragma once
+#include "common/device_kinds.hpp"
 #include "common/direction.hpp"
 #include "common/value.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,8 +54,6 @@ enum class RanksAre {
   cooperating,  // they divide the work of a step, or talk to one another
 };
 
-std::vector<std::string> all_device_kinds();  // "cpu", "cuda"
-
 struct WorkloadSchema {
   std::string id;
   std::string summary;
@@ -62,14 +62,14 @@ struct WorkloadSchema {
   std::vector<MetricSpec> metrics;
   std::vector<std::string> phases;
   std::vector<PresetSpec> presets;
-  std::vector<std::string> devices = all_device_kinds();  // the kinds that it runs on
+  std::vector<std::string> devices = device_kind_names();  // the kinds that it runs on
   bool verifies = false;
   bool starts_cold = false;  // heeds [measure] prepare = false
   RanksAre ranks = RanksAre::unsaid;
   bool steps_elsewhere = false;  // in other processes
   bool is_open = false;          // takes parameters, and tells of phases and metrics, that are in no table
 
-  bool runs_on(std::string_view kind) const;
+  bool runs_on(std::string_view kind) const { return std::find(devices.begin(), devices.end(), kind) != devices.end(); }
 };
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"
