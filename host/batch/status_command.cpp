@@ -14,6 +14,7 @@
 #include "batch/named_batch.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
+#include "common/palette.hpp"
 #include "common/usage_error.hpp"
 #include "common/utc.hpp"
 #include "shard/journal.hpp"

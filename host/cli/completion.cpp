@@ -7,6 +7,7 @@
 #include "cli/command_table.hpp"
 #include "cli/completion_scripts.hpp"
 #include "cli/options.hpp"
+#include "common/exit_code.hpp"
 #include "common/suggest.hpp"
 
 namespace assay::host::cli {

@@ -1,6 +1,7 @@
 // What `assay run` says of an option that it does not have: the parameters of a workload are no options here.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace assay::host::console {
 

@@ -13,10 +13,9 @@
 #include "plugin/schema.hpp"
 #include "record/status.hpp"
 #include "worker/case_spec.hpp"
+#include "worker/host_services.hpp"
 
 namespace assay::host::worker {
-
-class HostServices;
 
 // Ends a case: what its record says.
 struct CaseFailure {
