@@ -1,5 +1,6 @@
 #include "batch/budgets.hpp"
 
+#include "experiment/settings.hpp"
 #include "results/reader.hpp"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ constexpr double learned_factor = 1.5, learned_extra_s = 10;
 
 using Axes = std::map<std::string, Value>;
 
-// Steps and ranks decide how long a case takes, whatever the workload.
-constexpr std::array<const char*, 4> settings_that_count{"measure.steps", "measure.warmup", "run.ranks", "run.device"};
+// They decide how long a case takes as much as those that takes_as_long() looks at.
+constexpr std::array<const char*, 2> ranks_and_device{"run.ranks", "run.device"};
 
 // A parameter that the device decides stands in the experiment as "auto", or as 0.
 bool is_open(const Value& value) { return value == Value(std::string("auto")) || value == Value(std::int64_t{0}); }
@@ -27,12 +28,12 @@ bool is_record_of(const record::CaseRecord& record, const experiment::Case& c) {
     const auto found = c.params.find(name);
     if (found == c.params.end() || (found->second != value && !is_open(found->second))) return false;
   }
-  for (const char* name : settings_that_count) {
+  for (const char* name : ranks_and_device) {
     const Value* of_record = record::find(record.identity.settings, name);
     const auto of_case = c.find(name);
     if (of_record && of_case && *of_record != *of_case) return false;
   }
-  return true;
+  return experiment::takes_as_long(record.identity.settings, c);
 }
 
 std::vector<fs::path> newest_runs(const fs::path& folder) {

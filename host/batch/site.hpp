@@ -3,6 +3,7 @@
 //
 //   ~/.config/assay/sites/NAME.toml, or any path
 #pragma once
+#include "common/usage_error.hpp"
 #include "experiment/mistake.hpp"
 
 #include <chrono>
@@ -57,9 +58,9 @@ std::vector<std::filesystem::path> known_sites();  // sorted by name
 
 // The file that --site means: a path when it has a '/' or ends in .toml, else a name in sites_folder(). Without a
 // word: the only site there is, or the one named default. Throws SiteError.
-class SiteError : public std::runtime_error {
+class SiteError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 std::filesystem::path find_site(const std::optional<std::string>& word);
 

@@ -6,6 +6,7 @@
 #include "batch/slurm.hpp"
 #include "batch/status.hpp"
 #include "batch/submission.hpp"
+#include "common/usage_error.hpp"
 
 #include <functional>
 #include <string>
@@ -14,9 +15,9 @@
 namespace assay::host::batch {
 
 // Why a submission is refused before anything is written: too long a case, too many node-hours.
-class SubmitError : public std::runtime_error {
+class SubmitError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 struct BatchPlan {

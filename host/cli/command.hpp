@@ -3,8 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "run/exit_code.hpp"
-
 namespace assay::host::cli {
 
 using Arguments = std::vector<std::string>;

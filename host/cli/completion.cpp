@@ -7,6 +7,7 @@
 #include "cli/command_table.hpp"
 #include "cli/completion_scripts.hpp"
 #include "cli/options.hpp"
+#include "common/exit_code.hpp"
 #include "common/suggest.hpp"
 
 namespace assay::host::cli {
@@ -19,14 +20,6 @@ constexpr const char* about_completion =
     "  zsh:   source <(assay completion zsh)\n"
     "  fish:  assay completion fish | source";
 
-// Up to the end of its first sentence, in one line: a shell shows it beside the option.
-std::string beginning_of(const std::string& help) {
-  const std::size_t end = help.find_first_of("\n;(");
-  std::string text = help.substr(0, end);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
-  return text;
-}
-
 std::vector<CompletedCommand> completed_commands() {
   std::vector<CompletedCommand> all;
   for (const Command& command : all_commands()) {
@@ -34,7 +27,7 @@ std::vector<CompletedCommand> completed_commands() {
     if (const auto options = options_of(command.run))
       for (const auto& option : options->options())
         completed.options.push_back(
-            {option->long_name(), beginning_of(option->description()), option->semantic()->max_tokens() > 0});
+            {option->long_name(), short_help(option->description()), option->semantic()->max_tokens() > 0});
     all.push_back(std::move(completed));
   }
   return all;
@@ -43,11 +36,10 @@ std::vector<CompletedCommand> completed_commands() {
 }  // namespace
 
 int completion_command(const Arguments& arguments) {
-  boost::program_options::options_description visible("Options");
-  const ParsedOptions options =
-      parse_options(arguments, "assay completion bash | zsh | fish", about_completion, visible, "shell", 1);
-  if (options.help) return run::exit_ok;
-  const Arguments shells = list_of(options.values, "shell");
+  Arguments shells;
+  Options options("assay completion bash | zsh | fish", about_completion);
+  options.positional("shell", shells, 1);
+  if (!options.read(arguments)) return exit_ok;
   const std::string shell = shells.empty() ? "" : shells.front();
   std::string (*const script)(const std::vector<CompletedCommand>&) = shell == "bash"   ? bash_completion
                                                                       : shell == "zsh"  ? zsh_completion
@@ -58,7 +50,7 @@ int completion_command(const Arguments& arguments) {
                                    : fmt::format("completion is of '{}'; expected bash, zsh or fish{}", shell,
                                                  did_you_mean(shell, {"bash", "zsh", "fish"})));
   fmt::print("{}", script(completed_commands()));
-  return run::exit_ok;
+  return exit_ok;
 }
 
 }  // namespace assay::host::cli

@@ -34,6 +34,13 @@ std::string words_of(const std::vector<CompletedCommand>& commands) {
 
 }  // namespace
 
+std::string short_help(const std::string& help) {
+  const std::size_t end = help.find_first_of("\n;(");
+  std::string text = help.substr(0, end);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
 std::string bash_completion(const std::vector<CompletedCommand>& commands) {
   std::string options, with_values;
   for (const CompletedCommand& command : commands) {

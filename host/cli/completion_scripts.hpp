@@ -15,6 +15,9 @@ struct CompletedCommand {
   std::vector<CompletedOption> options;
 };
 
+// A help text up to the end of its first sentence, in one line: a shell shows it beside the option.
+std::string short_help(const std::string& help);
+
 std::string bash_completion(const std::vector<CompletedCommand>& commands);
 std::string zsh_completion(const std::vector<CompletedCommand>& commands);
 std::string fish_completion(const std::vector<CompletedCommand>& commands);

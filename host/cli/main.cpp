@@ -15,6 +15,7 @@
 #include "cli/command.hpp"
 #include "cli/command_table.hpp"
 #include "cli/options.hpp"
+#include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/sha256.hpp"
 #include "common/suggest.hpp"
@@ -68,13 +69,13 @@ void tell(const std::string& text) {
 }
 
 int dispatch(const std::string& name, const Arguments& arguments) {
-  if (name == "--help" || name == "-h" || (name == "help" && arguments.empty())) return print_help(), run::exit_ok;
+  if (name == "--help" || name == "-h" || (name == "help" && arguments.empty())) return print_help(), exit_ok;
   if (name == "help") return dispatch(arguments.front(), {"--help"});  // "assay help run"
   if (name == "--version") {
     fmt::print("assay {} (revision {}, {})\nplugin ABI {}, device ABI {}\n", telemetry::assay_version(),
                telemetry::assay_revision(), telemetry::assay_compiler(), telemetry::assay_abi(),
                telemetry::assay_device_abi());
-    return run::exit_ok;
+    return exit_ok;
   }
   if (name == "worker") return worker::worker_main();  // started by the host itself, never by a user
   for (const Command& command : all_commands())
@@ -88,7 +89,7 @@ int main(int argc, char** argv) {
   const Arguments all(argv + 1, argv + argc);
   if (all.empty()) {
     print_help();
-    return run::exit_usage;
+    return exit_usage;
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of the write, with a message
   try {
@@ -102,16 +103,16 @@ int main(int argc, char** argv) {
     const std::string said = e.what();
     tell(fmt::format("{}{} 'assay {}--help'", said, said.ends_with('?') ? " See also" : "; see",
                      is_command ? all.front() + " " : ""));
-    return run::exit_usage;
+    return exit_usage;
   } catch (const ReadingStopped& e) {
     tell(e.what());
-    return run::exit_interrupted;
+    return exit_interrupted;
   } catch (const std::system_error& e) {
     // Who read the output has gone, as `head` does: nothing that anybody has to be told.
     if (e.code() != std::errc::broken_pipe) tell(e.what());
-    return run::exit_failed;
+    return exit_failed;
   } catch (const std::exception& e) {
     tell(e.what());
-    return run::exit_failed;
+    return exit_failed;
   }
 }

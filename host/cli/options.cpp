@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
@@ -17,18 +18,12 @@ namespace assay::host::cli {
 
 namespace po = boost::program_options;
 
-UnknownOption::UnknownOption(const std::string& option, const std::string& near)
-    : UsageError(
-          fmt::format("unknown option '{}'{}", option, near.empty() ? "" : fmt::format("; did you mean '{}'?", near))),
-      option_(option),
-      has_near_(!near.empty()) {}
-
 namespace {
 
-// Leaves a command at the place where it would parse its arguments. No exception that a command catches.
-struct OptionsTold {};
-bool tells_options = false;
-std::optional<po::options_description> told_options;
+// Leaves a command at the place where it would read its arguments. No exception that a command catches.
+struct OptionsAsked {};
+bool asks_for_options = false;
+std::optional<po::options_description> asked_options;
 
 // Checks the folders of --plugin-path, of which several may stand in one value with colons, as in ASSAY_PLUGIN_PATH.
 void check_plugin_folders(const po::variables_map& values) {
@@ -44,68 +39,153 @@ void check_plugin_folders(const po::variables_map& values) {
     }
 }
 
-}  // namespace
-
-std::optional<po::options_description> options_of(int (*command)(const Arguments&)) {
-  told_options.reset();
-  tells_options = true;
-  try {
-    command({});
-  } catch (const OptionsTold&) {
-  } catch (...) {
-    tells_options = false;
-    throw;
-  }
-  tells_options = false;
-  return std::move(told_options);
+// "metric,m" is --metric and -m.
+std::string long_name(const char* name) {
+  const std::string whole = name;
+  return whole.substr(0, whole.find(','));
 }
 
-ParsedOptions parse_options(const Arguments& arguments, const std::string& usage, const std::string& about,
-                            po::options_description visible, const std::string& positional, int positional_count) {
-  visible.add_options()("help,h", "this text");
-  if (tells_options) {
-    told_options.emplace(visible);
-    throw OptionsTold{};
+}  // namespace
+
+Options::Options(std::string usage, std::string about) : usage_(std::move(usage)), about_(std::move(about)) {}
+
+void Options::add(const char* name, bool& flag, const std::string& help) {
+  visible_.add_options()(name, help.c_str());
+  notice(name, flag);
+}
+
+void Options::notice(const char* name, bool& given) {
+  takers_.emplace_back([name = long_name(name), &given](const Values& values) {
+    given = values.count(name) > 0 && !values[name].defaulted();
+  });
+}
+
+void Options::add(const char* name, std::string& value, const std::string& help) {
+  visible_.add_options()(name, po::value(&value)->default_value(value), help.c_str());
+}
+void Options::add(const char* name, double& value, const std::string& help) {
+  visible_.add_options()(name, po::value(&value)->default_value(value, fmt::format("{}", value)), help.c_str());
+}
+void Options::add(const char* name, int& value, const std::string& help) {
+  visible_.add_options()(name, po::value(&value)->default_value(value), help.c_str());
+}
+void Options::add(const char* name, std::int64_t& value, const std::string& help) {
+  visible_.add_options()(name, po::value(&value)->default_value(value), help.c_str());
+}
+
+template <typename T>
+void Options::add_plain(const char* name, std::optional<T>& value, const std::string& help) {
+  visible_.add_options()(name, po::value<T>(), help.c_str());
+  takers_.emplace_back([name = long_name(name), &value](const Values& values) {
+    if (values.count(name)) value = values[name].template as<T>();
+  });
+}
+void Options::add(const char* name, std::optional<std::string>& value, const std::string& help) {
+  add_plain(name, value, help);
+}
+void Options::add(const char* name, std::optional<double>& value, const std::string& help) {
+  add_plain(name, value, help);
+}
+void Options::add(const char* name, std::optional<int>& value, const std::string& help) {
+  add_plain(name, value, help);
+}
+void Options::add(const char* name, std::optional<std::int64_t>& value, const std::string& help) {
+  add_plain(name, value, help);
+}
+
+template <typename T>
+void Options::add_list(const char* name, std::vector<T>& values, const std::string& help) {
+  visible_.add_options()(name, po::value(&values)->composing(), help.c_str());
+}
+void Options::add(const char* name, std::vector<std::string>& values, const std::string& help) {
+  add_list(name, values, help);
+}
+void Options::add(const char* name, std::vector<std::int64_t>& values, const std::string& help) {
+  add_list(name, values, help);
+}
+void Options::add_words(const char* name, std::vector<std::string>& values, const std::string& help) {
+  visible_.add_options()(name, po::value(&values)->multitoken(), help.c_str());
+}
+
+void Options::positional(const char* name, std::vector<std::string>& values, int most, const char* missing) {
+  positional_ = name, most_ = most;
+  if (missing) missing_ = missing;
+  takers_.emplace_back([this, &values](const Values& given) {
+    if (given.count(positional_)) values = given[positional_].as<Arguments>();
+    if (values.empty() && !missing_.empty()) throw UsageError(missing_);
+  });
+}
+
+void Options::positional(const char* name, std::string& value, const char* missing) {
+  positional_ = name, missing_ = missing, most_ = 1;
+  takers_.emplace_back([this, &value](const Values& given) {
+    if (!given.count(positional_)) throw UsageError(missing_);
+    value = given[positional_].as<Arguments>().front();
+  });
+}
+
+bool Options::read(const Arguments& arguments) {
+  visible_.add_options()("help,h", "this text");
+  if (asks_for_options) {
+    asked_options.emplace(visible_);
+    throw OptionsAsked{};
   }
   po::options_description all;
-  all.add(visible);
+  all.add(visible_);
   po::positional_options_description places;
-  if (!positional.empty()) {
-    all.add_options()(positional.c_str(), po::value<std::vector<std::string>>());
-    places.add(positional.c_str(), positional_count);
+  if (!positional_.empty()) {
+    all.add_options()(positional_.c_str(), po::value<Arguments>());
+    places.add(positional_.c_str(), most_);
   }
-  ParsedOptions parsed;
+  Values values;
   try {
     // No abbreviations: an option added later must not change what an old script means.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(arguments).options(all).positional(places).style(style).run(), parsed.values);
-    po::notify(parsed.values);
+    po::store(po::command_line_parser(arguments).options(all).positional(places).style(style).run(), values);
+    po::notify(values);
   } catch (const po::unknown_option& e) {
     std::vector<std::string> known;
-    for (const auto& option : visible.options()) known.push_back(option->long_name());
+    for (const auto& option : visible_.options()) known.push_back(option->long_name());
     const std::string whole = e.get_option_name();
     const std::string given = whole.substr(0, whole.find('='));
     const auto near = nearest(given.substr(std::min(given.find_first_not_of('-'), given.size())), known);
-    throw UnknownOption(given, near ? "--" + *near : "");
+    std::string said = fmt::format("unknown option '{}'", given);
+    if (near)
+      said += fmt::format("; did you mean '--{}'?", *near);
+    else if (hint_)
+      said += "; " + hint_(given);
+    throw UsageError(said);
   } catch (const po::error& e) {
     throw UsageError(e.what());
   }
-  check_plugin_folders(parsed.values);
-  if (parsed.values.count("help")) {
-    // Beyond a hundred columns a line of text is hard to follow.
-    const std::size_t width = std::min<std::size_t>(results::terminal_width(STDOUT_FILENO, 100), 100);
-    po::options_description fitting("Options", static_cast<unsigned>(width), static_cast<unsigned>(width / 2));
-    for (const auto& option : visible.options()) fitting.add(option);
-    std::ostringstream text;
-    text << "Usage: " << usage << "\n\n" << refilled(about, width) << "\n\n" << fitting;
-    fmt::print("{}", text.str());
-    parsed.help = true;
-  }
-  return parsed;
+  check_plugin_folders(values);
+  if (values.count("help")) return print_help(), false;
+  for (const auto& take : takers_) take(values);
+  return true;
 }
 
-Arguments list_of(const po::variables_map& values, const char* name) {
-  return values.count(name) ? values[name].as<Arguments>() : Arguments{};
+void Options::print_help() const {
+  // Beyond a hundred columns a line of text is hard to follow.
+  const std::size_t width = std::min<std::size_t>(results::terminal_width(STDOUT_FILENO, 100), 100);
+  po::options_description fitting("Options", static_cast<unsigned>(width), static_cast<unsigned>(width / 2));
+  for (const auto& option : visible_.options()) fitting.add(option);
+  std::ostringstream text;
+  text << "Usage: " << usage_ << "\n\n" << refilled(about_, width) << "\n\n" << fitting;
+  fmt::print("{}", text.str());
+}
+
+std::optional<po::options_description> options_of(int (*command)(const Arguments&)) {
+  asked_options.reset();
+  asks_for_options = true;
+  try {
+    command({});
+  } catch (const OptionsAsked&) {
+  } catch (...) {
+    asks_for_options = false;
+    throw;
+  }
+  asks_for_options = false;
+  return std::move(asked_options);
 }
 
 }  // namespace assay::host::cli

@@ -1,134 +1,25 @@
 // assay site
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <set>
-
-#include "batch/site.hpp"
-#include "batch/slurm.hpp"
-#include "cli/load_experiment.hpp"
+#include "batch/site_command.hpp"
 #include "cli/options.hpp"
-#include "common/files.hpp"
+#include "common/exit_code.hpp"
 
 namespace assay::host::cli {
 namespace {
-
-namespace fs = std::filesystem;
-namespace po = boost::program_options;
 
 constexpr const char* about_site =
     "Prints the site files that there are, each with its partition and limits, or its mistakes. With --new it writes "
     "a\n"
     "commented one from what Slurm says of this cluster.";
 
-int print_sites() {
-  const std::vector<fs::path> sites = batch::known_sites();
-  if (sites.empty())
-    fmt::print("no site file in {}; `assay site --new NAME` writes one\n", batch::sites_folder().string());
-  int code = run::exit_ok;
-  for (const fs::path& file : sites) {
-    const batch::SiteResult result = batch::read_site(file);
-    if (!result.site) {
-      fmt::print("{}: cannot be used\n", file.stem().string());
-      for (const experiment::Mistake& mistake : result.mistakes) fmt::print(stderr, "  {}\n", mistake.to_string());
-      code = run::exit_usage;
-      continue;
-    }
-    const batch::Site& site = *result.site;
-    fmt::print("{}: partition {}, jobs up to {} min, {} GPUs a node, {} shards at once; {}\n", site.name,
-               site.partition.empty() ? "(the cluster's default)" : site.partition,
-               std::chrono::duration_cast<std::chrono::minutes>(site.time_max).count(), site.gpus_per_node,
-               site.limits.array_parallel, file.string());
-  }
-  return code;
-}
-
-// The default partition, or the one that is named.
-std::string site_text(const std::vector<batch::NodeState>& nodes, std::string partition) {
-  std::set<std::string> names;
-  for (const batch::NodeState& node : nodes) {
-    std::string name = node.partition;
-    const bool is_default = name.ends_with('*');
-    if (is_default) name.pop_back();
-    names.insert(name);
-    if (partition.empty() && is_default) partition = name;
-  }
-  if (partition.empty() && !names.empty()) partition = *names.begin();
-  if (!names.contains(partition)) throw UsageError(fmt::format("the cluster has no partition '{}'", partition));
-  std::int64_t count = 0, usable = 0, gpus = 0, limit_s = 0;
-  std::set<std::string> features;
-  for (const batch::NodeState& node : nodes) {
-    if (node.partition != partition && node.partition != partition + "*") continue;
-    ++count;
-    usable += node.is_usable() ? 1 : 0;
-    gpus = std::max(gpus, node.gpus());
-    if (!node.features.empty()) features.insert(node.features);
-    limit_s = batch::parse_time_limit_s(node.time_limit).value_or(0);
-  }
-  std::string others;
-  for (const std::string& name : names) others += (others.empty() ? "" : ", ") + name;
-  std::string feature_list;
-  for (const std::string& name : features) feature_list += (feature_list.empty() ? "" : "; ") + name;
-  const std::int64_t time_max_min = limit_s > 0 ? std::min<std::int64_t>(limit_s / 60, 240) : 240;
-  const std::int64_t margin_min = std::max<std::int64_t>(std::min<std::int64_t>(5, time_max_min / 4), 1);
-  return fmt::format(
-      "# A site of assay: what this cluster wants to be told. Every key is optional; docs/cluster.md describes them.\n"
-      "schema = 1\n\n[slurm]\n"
-      "partition = \"{}\"        # {} nodes, {} of them usable now; the cluster has: {}\n"
-      "# account = \"\"\n# qos = \"\"\n"
-      "# constraint = \"\"         # features of the nodes: {}\n"
-      "# reservation = \"\"\n"
-      "gpus_per_node = {}\n"
-      "time_max = \"{}m\"         # of one job; the partition's limit is {}\n"
-      "requeue = true           # a job that was preempted, or lost its node, goes on\n"
-      "exclusive = true         # whole nodes: a neighbour would be measured, too\n"
-      "exclude = []             # nodes that no job may have\n"
-      "sbatch_extra = []        # options of sbatch, as they are\n"
-      "srun_extra = []          # options of srun: [\"--container-image=...\"]\n"
-      "prologue = []            # lines of the batch script before assay starts: [\"module load cuda\"]\n\n"
-      "[slurm.limits]\n"
-      "array_parallel = 16      # shards of one array at once\n"
-      "attempts = 5             # starts of one shard's job\n"
-      "# node_hours = 200       # a submission above is refused\n"
-      "case_budget = \"10m\"      # of a case whose budget nobody knows\n"
-      "margin = \"{}m\"           # kept free at the end of a job\n\n"
-      "[slurm.canary]\n"
-      "enable = true            # the cheapest case first; the others when it is ok\n",
-      partition, count, usable, others, feature_list.empty() ? "none" : feature_list, gpus, time_max_min,
-      limit_s > 0 ? fmt::format("{} min", limit_s / 60) : "none", margin_min);
-}
-
-int write_site(const std::string& name, const std::string& partition) {
-  if (name.empty() || name.find('/') != std::string::npos || name.front() == '.')
-    throw UsageError(fmt::format("--new is '{}'; expected a name without '/'", name));
-  const fs::path file = batch::sites_folder() / (name + ".toml");
-  std::error_code error;
-  if (fs::exists(file, error))
-    throw UsageError(fmt::format("{} is there already; change it, or choose another name", file.string()));
-  const std::string text = site_text(batch::Slurm().nodes(""), partition);
-  create_folders(file.parent_path());
-  write_file_atomically(file, text, Durable::yes);
-  fmt::print("written: {}; look through it, then: assay submit EXPERIMENT.toml --site {} --check\n", file.string(),
-             name);
-  return run::exit_ok;
-}
-
 }  // namespace
 
 int site_command(const Arguments& arguments) {
-  po::options_description visible("Options");
-  visible.add_options()("new", po::value<std::string>(), "NAME: write a site file of this name")(
-      "partition", po::value<std::string>(), "with --new: for this partition instead of the cluster's default");
-  const ParsedOptions options = parse_options(arguments, "assay site [options]", about_site, visible);
-  if (options.help) return run::exit_ok;
-  const auto text = [&](const char* key) {
-    return options.values.count(key) ? options.values[key].as<std::string>() : "";
-  };
-  if (options.values.count("partition") && !options.values.count("new"))
-    throw UsageError("--partition goes with --new");
-  return options.values.count("new") ? write_site(text("new"), text("partition")) : print_sites();
+  batch::SiteRequest request;
+  Options options("assay site [options]", about_site);
+  options.add("new", request.new_name, "NAME: write a site file of this name");
+  options.add("partition", request.partition, "with --new: for this partition instead of the cluster's default");
+  if (!options.read(arguments)) return exit_ok;
+  return batch::sites(request);
 }
 
 }  // namespace assay::host::cli

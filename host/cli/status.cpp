@@ -1,203 +1,26 @@
-// assay status RUN
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <thread>
-
-#include "cli/batch_commands.hpp"
+// assay status
+#include "batch/status_command.hpp"
 #include "cli/options.hpp"
-#include "common/files.hpp"
-#include "common/utc.hpp"
-#include "shard/journal.hpp"
+#include "common/exit_code.hpp"
 
 namespace assay::host::cli {
 namespace {
-
-namespace fs = std::filesystem;
-namespace po = boost::program_options;
-using Json = nlohmann::ordered_json;
-using batch::CaseState;
 
 constexpr const char* about_status =
     "Tells how a batch stands: from the files of its shards, and one question to the scheduler. RUN is the folder\n"
     "that `assay submit` printed, or the folder of an experiment's runs, whose newest batch it then is.";
 
-constexpr std::size_t most_lines = 20;  // of each kind; --all and --json have the rest
-
-std::string time_text(double seconds_since_1970) {
-  return utc_text(
-      WallTime(std::chrono::duration_cast<WallTime::duration>(std::chrono::duration<double>(seconds_since_1970))));
-}
-
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::max(seconds, 0.0));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-}
-
-// At most so many, and a line that says how many are left out.
-class Lines {
- public:
-  explicit Lines(bool all) : all_(all) {}
-  void add(const std::string& line) {
-    if (all_ || ++count_ <= most_lines) fmt::print("{}\n", line);
-  }
-  ~Lines() {
-    if (!all_ && count_ > most_lines) fmt::print("  and {} more (--all)\n", count_ - most_lines);
-  }
-  Lines(const Lines&) = delete;
-  Lines& operator=(const Lines&) = delete;
-
- private:
-  const bool all_;
-  std::size_t count_ = 0;
-};
-
-// What the batch scripts of lost cases have printed last: Slurm's own errors stand there.
-void say_why_lost(const fs::path& run, const batch::RunStatus& status) {
-  std::set<std::string> told;
-  for (const batch::CaseStatus& c : status.cases) {
-    if (c.state != CaseState::lost && c.state != CaseState::quarantined) continue;
-    if (c.job.empty() || told.size() >= 3 || !told.insert(c.job).second) continue;
-    const fs::path log = batch::batch_folder(run) / "log" / (c.job + ".log");
-    std::error_code ignored;
-    if (!fs::is_regular_file(log, ignored)) continue;
-    std::string text = read_file(log);
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    fmt::print("log of job {}: {}\n", c.job, log.string());
-    if (!text.empty())
-      fmt::print("  {}\n", text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1));
-  }
-}
-
-void print_text(const fs::path& run, const batch::RunStatus& status, bool all) {
-  const Palette palette = Palette::of(STDOUT_FILENO);
-  std::vector<std::string> counts;
-  for (const auto& [name, count] : status.counts()) counts.push_back(palette.paint(fmt::format("{} {}", count, name)));
-  fmt::print("{}: {} case{}: {}\n", run.string(), status.cases.size(), status.cases.size() == 1 ? "" : "s",
-             fmt::join(counts, ", "));
-  if (!status.scheduler_problem.empty())
-    fmt::print("scheduler unknown: {}; what follows is from the files alone\n", status.scheduler_problem);
-  fmt::print("node-hours used: {:.2f}", status.node_hours_used);
-  if (status.expected_end_s) fmt::print("; expected end by the budgets: {}", time_text(*status.expected_end_s));
-  fmt::print("\n");
-  const double now = shard::seconds_since_1970();
-  {
-    Lines lines(all);
-    for (const batch::CaseStatus& c : status.cases)
-      if (c.state == CaseState::running)
-        lines.add(fmt::format("running: case {} in job {} on {}, for {}{}", c.index + 1, c.job, c.nodes,
-                              duration_text(now - c.since_s),
-                              c.stage.empty() ? ""
-                              : c.steps > 0   ? fmt::format(", {} step {}/{}", c.stage, c.step, c.steps)
-                                              : ", " + c.stage));
-  }
-  std::map<std::string, std::int64_t> reasons;  // of what waits
-  for (const batch::CaseStatus& c : status.cases)
-    if (c.state == CaseState::queued) ++reasons[c.queue_reason.empty() ? "its shard runs" : c.queue_reason];
-  for (const auto& [reason, count] : reasons)
-    fmt::print("queued: {} case{} ({})\n", count, count == 1 ? "" : "s", reason);
-  {
-    Lines lines(all);
-    for (const batch::CaseStatus& c : status.cases) {
-      if (c.state == CaseState::lost || c.state == CaseState::quarantined || c.has_failed())
-        lines.add(fmt::format("{}: case {} (shard {}-{:04}{})",
-                              palette.paint(c.has_failed() ? c.status : name_of(c.state)), c.index + 1, c.array, c.task,
-                              c.job.empty() ? "" : ", job " + c.job));
-    }
-  }
-  {
-    Lines lines(all);
-    for (const batch::AttemptStatus& a : status.attempts)
-      if (!a.is_going_on && a.verdict != "done" && a.verdict != "more")
-        lines.add(fmt::format("attempt {} at shard {}-{:04}: {} after {}, job {} on {}{}", a.number, a.array, a.task,
-                              a.verdict, duration_text(a.last_s - a.began_s), a.job.empty() ? "(none)" : a.job,
-                              a.nodes.empty() ? "(unknown)" : fmt::format("{}", fmt::join(a.nodes, ", ")),
-                              a.reason.empty() ? "" : ": " + a.reason));
-  }
-  say_why_lost(run, status);
-  const auto counts_of = status.counts();
-  std::vector<std::string> again;
-  for (const char* word : {"lost", "quarantined", "blocked"})
-    if (counts_of.contains(word)) again.emplace_back(word);
-  const bool has_failed =
-      std::any_of(status.cases.begin(), status.cases.end(), [](const batch::CaseStatus& c) { return c.has_failed(); });
-  if (has_failed) again.emplace_back("failed");
-  if (!again.empty())
-    fmt::print("once their reason is mended: assay submit {} --resubmit {}\n", run.string(), fmt::join(again, ","));
-  if (counts_of.contains("unsubmitted"))
-    fmt::print("the submission was cut off; go on with: assay submit {}\n", run.string());
-}
-
-Json to_json(const fs::path& run, const batch::RunStatus& status) {
-  Json json{{"schema", "assay.batch-status/1"}, {"run", run.string()}};
-  json["counts"] = status.counts();
-  json["scheduler"] = status.scheduler_problem.empty() ? Json("known") : Json("unknown");
-  if (!status.scheduler_problem.empty()) json["scheduler_problem"] = status.scheduler_problem;
-  json["node_hours_used"] = status.node_hours_used;
-  if (status.expected_end_s) json["expected_end"] = time_text(*status.expected_end_s);
-  json["is_over"] = status.is_over();
-  Json cases = Json::array();
-  for (const batch::CaseStatus& c : status.cases) {
-    Json one{{"index", c.index}, {"state", name_of(c.state)}, {"shard", fmt::format("{}-{:04}", c.array, c.task)}};
-    if (!c.status.empty()) one["status"] = c.status;
-    if (!c.job.empty()) one["job"] = c.job;
-    if (!c.queue_reason.empty()) one["reason"] = c.queue_reason;
-    if (c.unfinished > 0) one["times_it_took_its_job_with_it"] = c.unfinished;
-    if (c.state == CaseState::running) {
-      one["nodes"] = c.nodes, one["since"] = time_text(c.since_s);
-      if (!c.stage.empty()) one["stage"] = c.stage, one["step"] = c.step, one["steps"] = c.steps;
-    }
-    cases.push_back(std::move(one));
-  }
-  json["cases"] = std::move(cases);
-  Json attempts = Json::array();
-  for (const batch::AttemptStatus& a : status.attempts)
-    attempts.push_back({{"shard", fmt::format("{}-{:04}", a.array, a.task)},
-                        {"attempt", a.number},
-                        {"job", a.job},
-                        {"restart", a.restart},
-                        {"nodes", a.nodes},
-                        {"began", time_text(a.began_s)},
-                        {"seconds", a.last_s - a.began_s},
-                        {"verdict", a.is_going_on ? "" : a.verdict},
-                        {"reason", a.reason}});
-  json["attempts"] = std::move(attempts);
-  return json;
-}
-
 }  // namespace
 
 int status_command(const Arguments& arguments) {
-  po::options_description visible("Options");
-  visible.add_options()("watch", po::value<double>(), "SECONDS: tell again, so often, until the batch is over")(
-      "json", "one JSON object")("all", "every case and attempt, however many they are");
-  const ParsedOptions options = parse_options(arguments, "assay status RUN [options]", about_status, visible, "run");
-  if (options.help) return run::exit_ok;
-  if (!options.values.count("run")) throw UsageError("status needs the folder of a run that was submitted as a batch");
-  const fs::path run = batch_run(options.values["run"].as<std::vector<std::string>>().front());
-  const bool watches = options.values.count("watch") > 0;
-  const double period_s = watches ? options.values["watch"].as<double>() : 0;
-  if (watches && !(period_s >= 1 && period_s <= 86400))
-    throw UsageError("--watch is below 1 or above 86400; expected seconds, and few questions to the scheduler");
-  for (;;) {
-    const batch::RunStatus status = status_of(run);
-    if (options.values.count("json"))
-      fmt::print("{}\n", to_json(run, status).dump(-1, ' ', false, Json::error_handler_t::replace));
-    else
-      print_text(run, status, options.values.count("all") > 0);
-    std::fflush(stdout);
-    if (!watches || status.is_over()) return run::exit_ok;
-    std::this_thread::sleep_for(std::chrono::duration<double>(period_s));
-    if (!options.values.count("json")) fmt::print("\n");
-  }
+  batch::StatusRequest request;
+  Options options("assay status RUN [options]", about_status);
+  options.add("watch", request.watch, "SECONDS: tell again, so often, until the batch is over");
+  options.add("json", request.json, "one JSON object");
+  options.add("all", request.all, "every case and attempt, however many they are");
+  options.positional("run", request.run, "status needs the folder of a run that was submitted as a batch");
+  if (!options.read(arguments)) return exit_ok;
+  return batch::show_status(request);
 }
 
 }  // namespace assay::host::cli

@@ -26,6 +26,8 @@ new_tree() {
   printf '#pragma once\n' >plugins/one/model.hpp
   printf '#include <assay/train/layer.hpp>\n\n#include "model.hpp"\n' >plugins/one/one.cpp
   printf '#pragma once\n' >plugins/two/two.hpp
+  cp -- "$scripts"/../host/rooms.txt host/
+  cp -- "$scripts"/../sdk/rooms.txt sdk/
 }
 
 expect_clean() { # CHECK
@@ -83,14 +85,17 @@ printf '#include "core/record/record.hpp"\n' >host/batch/batch.cpp
 expect_mistake layering "host/batch/batch.cpp:1: the host includes 'core/record/record.hpp'; name a header of it by its room"
 rm host/batch/batch.cpp
 printf '#include "record/record.hpp"\n' >host/core/nook/nook.cpp
-expect_mistake layering 'host/core/nook is unknown to scripts/check-layering'
+expect_mistake layering 'host/core/nook is unknown to host/rooms.txt'
 new_tree
 mkdir -p sdk/attic && printf '#include <assay/train/layer.hpp>\n' >sdk/attic/old.cpp
-expect_mistake layering 'sdk/attic is unknown to scripts/check-layering'
+expect_mistake layering 'sdk/attic is unknown to sdk/rooms.txt'
 planted plugins/one/one.cpp '#include "measure/stats.hpp"' "a plugin includes 'measure/stats.hpp' of host/"
 planted plugins/one/one.cpp '#include "host/core/measure/stats.hpp"' "a plugin includes 'host/core/measure/stats.hpp' of host/"
 planted plugins/one/one.cpp '#include "../../host/core/measure/stats.hpp"' 'a plugin includes'
 planted plugins/one/one.cpp '#include "../two/two.hpp"' "a plugin includes '../two/two.hpp' of plugins/two"
+new_tree
+rm host/rooms.txt
+expect_mistake layering 'has no host/rooms.txt'
 new_tree
 rm sdk/include/assay/abi.h
 expect_mistake layering 'expected the root of the sources'
@@ -141,6 +146,14 @@ planted_in_documents README.md '[gone](docs/gone.md)' "README.md:8: links to 'do
 planted_in_documents README.md '<img src="docs/gone.svg">' "README.md:8: links to 'docs/gone.svg', which does not exist"
 planted_in_documents docs/experiments.md '[x](#other-heading)' 'docs/experiments.md:4: links to'
 planted_in_documents configs/two.toml 'schema = 1' 'configs/two.toml: is not listed'
+planted_in_documents docs/command.md 'See `host/core/nowhere.cpp`.' "docs/command.md:9: names 'host/core/nowhere.cpp'"
+new_documents
+printf '[arch](docs/architecture.md)\n' >>README.md
+sed -n '/^host\/ /,/^sdk\/ /p; /^| room of sdk/,/^A header/p' "$scripts/../docs/architecture.md" >docs/architecture.md
+"$scripts/check-documents" "$work" | grep -F 'architecture.md: ' && fail 'check-documents refuses the tables of rooms'
+sed -i 's/^checks: /checks: attic /' host/rooms.txt
+expect_mistake documents "has no row '| checks | attic, doctor, validate, forecast | core, execution |'; host/rooms.txt has it"
+expect_mistake documents "its tree has no 'attic/'"
 planted_in_documents docs/new.md '# New' 'docs/new.md: README.md does not lead to it'
 rewritten_page() { # LINE: docs/ranks.md ends with it, and README.md leads to the page
   new_documents

@@ -1,5 +1,6 @@
 // Sides in, verdicts out.
 #pragma once
+#include "common/usage_error.hpp"
 #include "compare/differences.hpp"
 #include "compare/matching.hpp"
 #include "compare/metric.hpp"
@@ -9,16 +10,15 @@
 #include "record/cell.hpp"
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace assay::host::compare {
 
 // No record of any side has a metric of that name. The text names those that there are.
-class NoMetricError : public std::runtime_error {
+class NoMetricError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 struct ComparisonOptions {

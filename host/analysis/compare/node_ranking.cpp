@@ -236,4 +236,12 @@ std::string node_ranking_text(const NodeRanking& ranking) {
   return text;
 }
 
+std::string node_ranking_of(const std::vector<record::CaseRecord>& records, const std::vector<std::string>& nodes,
+                            bool as_json) {
+  const auto ranking = rank_nodes(records, {}, nodes);
+  if (!ranking) return "";
+  if (!as_json) return "\n" + node_ranking_text(*ranking);
+  return nlohmann::ordered_json{{"event", "node_ranking"}, {"slow_or_failing", ranking->named()}}.dump() + "\n";
+}
+
 }  // namespace assay::host::compare

@@ -57,4 +57,8 @@ std::optional<NodeRanking> rank_nodes(const std::vector<record::CaseRecord>& rec
 // A table for people, the names of the slow nodes, and the line for the site file.
 std::string node_ranking_text(const NodeRanking& ranking);
 
+// The ranking of nodes by these records as text for people, or as one JSON event; "" where there is none to be made.
+std::string node_ranking_of(const std::vector<record::CaseRecord>& records, const std::vector<std::string>& nodes,
+                            bool as_json);
+
 }  // namespace assay::host::compare

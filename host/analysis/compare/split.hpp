@@ -1,19 +1,19 @@
 // One side split into several by the values of what varies in it: eager against graph within one run.
 #pragma once
+#include "common/usage_error.hpp"
 #include "compare/sides.hpp"
 
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace assay::host::compare {
 
 // A key that splits nothing, or a baseline that is not there. The text names it, and what there is.
-class SplitError : public std::runtime_error {
+class SplitError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 struct SplitRules {

@@ -1,15 +1,16 @@
 // The file that a report goes to.
 #pragma once
 #include <filesystem>
-#include <stdexcept>
 #include <string>
+
+#include "common/usage_error.hpp"
 
 namespace assay::host::report {
 
 // It cannot go there. The text names the file and the remedy.
-class OutputError : public std::runtime_error {
+class OutputError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 // Makes the file's folder, and looks whether the file can be written, before any work. A file that is there already is

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/device_kinds.hpp"
 #include "telemetry/contention.hpp"
 
 namespace assay::host::doctor {
@@ -372,8 +373,8 @@ const DeviceKind* Facts::kind(std::string_view name) const {
 }
 
 std::string Facts::auto_device() const {
-  for (const char* name : {"cuda", "cpu"})
-    if (const DeviceKind* found = kind(name); found && found->is_usable()) return name;
+  for (const KindOfDevice& each : kinds_of_devices)
+    if (const DeviceKind* found = kind(each.name); found && found->is_usable()) return std::string(each.name);
   return "";
 }
 

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "common/device_kinds.hpp"
 #include "common/files.hpp"
 #include "common/suggest.hpp"
 
@@ -128,7 +129,7 @@ DeviceDescription read_device_file(const fs::path& file) {
   device.file = name;
   TableReader top(name, &root, "");
   device.kind = top.needed_text("kind");
-  if (device.kind != "cuda" && device.kind != "cpu")
+  if (!kind_of_device(device.kind))
     top.refuse("kind", root.get("kind"), fmt::format("is '{}'; expected cuda or cpu", device.kind));
   device.name = top.needed_text("name");
   device.memory_total_mib = top.needed_number("memory_total_mib");

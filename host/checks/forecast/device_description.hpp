@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "common/usage_error.hpp"
 
 namespace assay::host::forecast {
 
@@ -33,9 +34,9 @@ struct DeviceDescription {
 };
 
 // The text has the file, the line where there is one, and the remedy.
-class DeviceFileError : public std::runtime_error {
+class DeviceFileError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 DeviceDescription read_device_file(const std::filesystem::path& file);

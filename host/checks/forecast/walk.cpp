@@ -103,7 +103,7 @@ class Walker {
   Walk walk_rank(const WalkRequest& request, std::int32_t rank) {
     Walk walk;
     walk.rank = rank;
-    if (!(description_.kind == "cpu" ? plugin_.schema.runs_on_cpu : plugin_.schema.runs_on_cuda)) {
+    if (!plugin_.schema.runs_on(description_.kind)) {
       walk.state = WalkState::unsupported;
       walk.reason = fmt::format("workload '{}' does not run on device '{}'", plugin_.schema.id, description_.kind);
       return walk;

@@ -25,7 +25,7 @@ void choices_probe(const Subject& subject, const Asker& asker) {
   live(subject.spec.values.params);
   // Of what may be for several ranks, or for another device, no choice here would tell that it never occurs.
   const char* const elsewhere = schema.ranks == plugin::RanksAre::cooperating ? "several ranks may have it"
-                                : schema.runs_on_cpu && schema.runs_on_cuda   ? "another device may have it"
+                                : schema.devices.size() > 1                   ? "another device may have it"
                                                                               : nullptr;
   for (const plugin::ParamSpec& param : schema.params) {
     if (elsewhere || is_all_seen()) break;

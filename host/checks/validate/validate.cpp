@@ -136,8 +136,10 @@ class Validation {
   }
 
   bool find_device(const plugin::WorkloadSchema& schema, worker::CaseSpec& spec, std::string& why) const {
-    const std::string wanted = request_.device == "auto" ? (schema.runs_on_cpu ? "cpu" : "cuda") : request_.device;
-    if (!(wanted == "cpu" ? schema.runs_on_cpu : schema.runs_on_cuda)) {
+    const std::string wanted = request_.device != "auto" ? request_.device
+                               : schema.devices.empty()  ? "cpu"
+                                                         : schema.devices.front();
+    if (!schema.runs_on(wanted)) {
       why = fmt::format("the workload does not run on the device '{}'", wanted);
       return false;
     }

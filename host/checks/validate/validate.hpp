@@ -4,10 +4,10 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "common/usage_error.hpp"
 #include "validate/report.hpp"
 
 namespace assay::host::validate {
@@ -24,9 +24,9 @@ struct Request {
 };
 
 // A mistake in what was requested: a parameter that there is not, a workload that there is not.
-class RequestError : public std::runtime_error {
+class RequestError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 // Throws RequestError.

@@ -254,4 +254,15 @@ std::string csv_field(std::string_view text) {
   return result + "\"";
 }
 
+std::vector<std::string> comma_separated(const std::vector<std::string>& texts) {
+  std::vector<std::string> parts;
+  for (const std::string& text : texts)
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      if (end > begin) parts.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  return parts;
+}
+
 }  // namespace assay::host

@@ -46,4 +46,7 @@ std::string pad_to(std::string_view text, std::size_t width, Align align);
 // A field of a CSV line as in RFC 4180: quoted when it holds a comma, a quote or a line break.
 std::string csv_field(std::string_view text);
 
+// "a,b" and "c" are a, b and c; what is empty between commas is left out.
+std::vector<std::string> comma_separated(const std::vector<std::string>& texts);
+
 }  // namespace assay::host

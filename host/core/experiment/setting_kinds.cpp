@@ -1,5 +1,6 @@
 #include "experiment/setting_kinds.hpp"
 
+#include "common/device_kinds.hpp"
 #include "experiment/experiment.hpp"
 #include "experiment/units.hpp"
 
@@ -132,7 +133,7 @@ Kind<std::string> word(std::vector<std::string> words) {
 }
 
 Kind<std::string> device_name() {
-  Kind<std::string> kind = word({"auto", "cpu", "cuda"});
+  Kind<std::string> kind = word(device_words());
   kind.hint = device_hint;
   return kind;
 }

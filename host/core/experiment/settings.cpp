@@ -185,6 +185,12 @@ Setting ranks() {
   return setting;
 }
 
+// A case with another value takes another time.
+Setting decides_duration(Setting setting) {
+  setting.decides_duration = true;
+  return setting;
+}
+
 std::vector<Setting> make_table() {
   using enum Identity;
   // What nsys knows that a training workload on Linux may use; nsys itself says when it was built without one of them.
@@ -195,25 +201,28 @@ std::vector<Setting> make_table() {
   const auto cluster = [](auto member) { return in(&Case::cluster, member); };
   const auto profile = [](auto member) { return in(&Case::profile, member); };
   return {
-      row("measure", "warmup", integer(0, most_steps), measure(&MeasureSettings::warmup), counts,
-          "steps that are not measured"),
-      row("measure", "steps", integer(1, most_steps), steps_unless_until(), counts,
-          "measured steps, or a rule in their place, [measure.until]; absent: 0.5 s, at least 10, at most 50"),
-      row("measure.until", "relative_error", share(), in_until(&StoppingRuleOf::relative_error), counts,
-          "half the width of the mean's confidence interval, divided by the mean"),
-      row("measure.until", "confidence", share(), in_until(&StoppingRuleOf::confidence), counts,
-          "the confidence of that interval"),
-      row("measure.until", "min_steps", integer(2, most_steps), in_until(&StoppingRuleOf::min_steps), counts,
-          "at least so many, however well the mean is known"),
-      row("measure.until", "max_steps", integer(2, most_steps), in_until(&StoppingRuleOf::max_steps), counts,
-          "at most so many, however badly it is known"),
-      row("measure", "sync", flag(), measure(&MeasureSettings::sync), counts, "wait for the device after every sample"),
-      row("measure", "inner", inner_count(most_inner), measure(&MeasureSettings::inner), counts_unless_default,
-          "steps of a sample, back to back (\"Several steps a sample\"); \"auto\": as many as it takes"),
-      row("measure", "cold_cache", flag(), measure(&MeasureSettings::cold_cache), counts_unless_default,
-          "flush the caches before every step"),
-      row("measure", "prepare", flag(), measure(&MeasureSettings::prepare), counts_unless_default,
-          "false: the first step pays for all that it needs (\"Cold start\")"),
+      decides_duration(row("measure", "warmup", integer(0, most_steps), measure(&MeasureSettings::warmup), counts,
+                           "steps that are not measured")),
+      decides_duration(
+          row("measure", "steps", integer(1, most_steps), steps_unless_until(), counts,
+              "measured steps, or a rule in their place, [measure.until]; absent: 0.5 s, at least 10, at most 50")),
+      decides_duration(row("measure.until", "relative_error", share(), in_until(&StoppingRuleOf::relative_error),
+                           counts, "half the width of the mean's confidence interval, divided by the mean")),
+      decides_duration(row("measure.until", "confidence", share(), in_until(&StoppingRuleOf::confidence), counts,
+                           "the confidence of that interval")),
+      decides_duration(row("measure.until", "min_steps", integer(2, most_steps), in_until(&StoppingRuleOf::min_steps),
+                           counts, "at least so many, however well the mean is known")),
+      decides_duration(row("measure.until", "max_steps", integer(2, most_steps), in_until(&StoppingRuleOf::max_steps),
+                           counts, "at most so many, however badly it is known")),
+      decides_duration(row("measure", "sync", flag(), measure(&MeasureSettings::sync), counts,
+                           "wait for the device after every sample")),
+      decides_duration(
+          row("measure", "inner", inner_count(most_inner), measure(&MeasureSettings::inner), counts_unless_default,
+              "steps of a sample, back to back (\"Several steps a sample\"); \"auto\": as many as it takes")),
+      decides_duration(row("measure", "cold_cache", flag(), measure(&MeasureSettings::cold_cache),
+                           counts_unless_default, "flush the caches before every step")),
+      decides_duration(row("measure", "prepare", flag(), measure(&MeasureSettings::prepare), counts_unless_default,
+                           "false: the first step pays for all that it needs (\"Cold start\")")),
       row("measure", "timeout", duration(), measure(&MeasureSettings::timeout), ignored,
           R"(the limit of the whole case: "500ms", "90s", "1h30m", or a number of seconds)"),
       row("run", "device", device_name(), run(&RunSettings::device), counts,
@@ -221,8 +230,8 @@ std::vector<Setting> make_table() {
       ranks(),
       row("run", "copies", flag(), run(&RunSettings::copies), counts_unless_default,
           "true: ranks that do not work together run side by side, as copies (ranks.md)"),
-      row("run", "bind", word({"none", "cores"}), run(&RunSettings::bind), counts_unless_default,
-          "none | cores: each rank of a host keeps to its own share of the cores"),
+      decides_duration(row("run", "bind", word({"none", "cores"}), run(&RunSettings::bind), counts_unless_default,
+                           "none | cores: each rank of a host keeps to its own share of the cores")),
       row("run", "stall_timeout", duration_or_none(), run(&RunSettings::stall_timeout), ignored,
           R"(several ranks: none has shown a sign of life for so long; "0s": no such limit)"),
       row("run", "wireup_timeout", duration(), run(&RunSettings::wireup_timeout), ignored,
@@ -233,8 +242,9 @@ std::vector<Setting> make_table() {
       list("run", "allow", word(record::status_words()), run(&RunSettings::allow), ignored,
            "statuses that do not fail the run"),
       row("run", "seed", unsigned_integer(), run(&RunSettings::seed), counts, "where random numbers begin"),
-      row("run", "threads", integer(0, most_processes), run(&RunSettings::threads), counts,
-          "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the usable processors / local ranks"),
+      decides_duration(
+          row("run", "threads", integer(0, most_processes), run(&RunSettings::threads), counts,
+              "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the usable processors / local ranks")),
       row("run", "memory_limit", size_above_0(), run(&RunSettings::memory_limit_bytes), counts,
           "the most resident memory of a worker and what it starts; absent: no limit"),
       row("run", "repeat", integer(1, most_repeats), in(&OutputSettings::repeat), ignored,
@@ -262,20 +272,21 @@ std::vector<Setting> make_table() {
       list("output", "columns", any_text("column names"), columns_if_any(), ignored,
            "of the tables; absent: chosen from the workload's own"),
       relative_to(),
-      row("profile", "nvtx", flag(), profile(&ProfileSettings::nvtx), counts,
-          "named ranges: `measure`, in it each `step`, in that its phases; the warm-up is outside"),
-      row("profile", "nsys", flag(), profile(&ProfileSettings::nsys), counts_unless_default,
-          "the worker runs under nsys"),
+      decides_duration(row("profile", "nvtx", flag(), profile(&ProfileSettings::nvtx), counts,
+                           "named ranges: `measure`, in it each `step`, in that its phases; the warm-up is outside")),
+      decides_duration(row("profile", "nsys", flag(), profile(&ProfileSettings::nsys), counts_unless_default,
+                           "the worker runs under nsys")),
       list("profile", "nsys_trace", word(nsys_traces), profile(&ProfileSettings::nsys_trace), counts_unless_default,
            "what nsys then traces, in its own words"),
-      row("profile", "ncu", flag(), profile(&ProfileSettings::ncu), counts_unless_default,
-          "Nsight Compute counts what the kernels of one step do; the case has no times"),
-      row("profile", "ncu_launches", integer(1, most_launches), profile(&ProfileSettings::ncu_launches),
-          counts_unless_default, "at most so many kernels, each of which runs several times"),
-      row("profile", "kernels", flag(), profile(&ProfileSettings::kernels), counts_unless_default,
-          "a table of kernels per phase"),
-      row("profile", "memory_snapshot", flag(), profile(&ProfileSettings::memory_snapshot), counts,
-          "memory_case-NNNN.pickle, for PyTorch's memory viewer"),
+      decides_duration(row("profile", "ncu", flag(), profile(&ProfileSettings::ncu), counts_unless_default,
+                           "Nsight Compute counts what the kernels of one step do; the case has no times")),
+      decides_duration(row("profile", "ncu_launches", integer(1, most_launches),
+                           profile(&ProfileSettings::ncu_launches), counts_unless_default,
+                           "at most so many kernels, each of which runs several times")),
+      decides_duration(row("profile", "kernels", flag(), profile(&ProfileSettings::kernels), counts_unless_default,
+                           "a table of kernels per phase")),
+      decides_duration(row("profile", "memory_snapshot", flag(), profile(&ProfileSettings::memory_snapshot), counts,
+                           "memory_case-NNNN.pickle, for PyTorch's memory viewer")),
   };
 }
 
@@ -324,6 +335,19 @@ bool Setting::apply_list(const Values& found, Case& into) const {
 }
 
 std::optional<Values> Setting::read_list(const Case& from) const { return std::get<Storage<Case>>(storage).read(from); }
+
+bool takes_as_long(const std::vector<std::pair<std::string, Value>>& then, const Case& now) {
+  for (const Setting& setting : settings_table()) {
+    if (!setting.decides_duration) continue;
+    const auto recorded =
+        std::find_if(then.begin(), then.end(), [&](const auto& each) { return each.first == setting.name; });
+    const std::optional<Value> value = setting.read(now);
+    // Some are there only where they are given, as `measure.steps`.
+    const std::optional<Value> was = recorded != then.end() ? std::optional(recorded->second) : setting.read(Case{});
+    if (was != value) return false;
+  }
+  return true;
+}
 
 const std::vector<Setting>& all_settings() {
   static const std::vector<Setting> table = make_table();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -50,6 +51,9 @@ struct Setting {
 
   Identity identity = Identity::counts;
   std::optional<Value> initial_counts_as;  // in the hash, in place of `initial`
+  // It says how much is done, so that what a case took with another value does not say how long it takes now. Ranks and
+  // the device do so, too, but are known only when a plan is made; limits and seeds do not.
+  bool decides_duration = false;
 
   // One value, or one element of a list, in its one written form ("600s" becomes "10m"). Nothing when the setting does
   // not take it.
@@ -81,6 +85,10 @@ const std::vector<Setting>& settings_table();
 const Setting* find_setting(std::string_view name);       // of a case
 const Setting* find_list_setting(std::string_view name);  // a list of a case
 std::vector<std::string> setting_names();                 // of a case
+
+// Does a case that had the settings `then`, as its record has them, take as long as `now`, as far as settings decide
+// it? A setting that came after the record had its default.
+bool takes_as_long(const std::vector<std::pair<std::string, Value>>& then, const Case& now);
 
 // "measure", "measure.until", "run", "output", "profile": in the order of a resolved file.
 const std::vector<std::string>& setting_sections();

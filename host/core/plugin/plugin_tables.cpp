@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "common/device_kinds.hpp"
 #include "plugin/entry_check.hpp"
 
 namespace assay::host::plugin {
@@ -80,19 +81,19 @@ std::vector<Row> table_of(const Json& rows, Row (*row_from)(const Json&)) {
 }
 
 Json row_of(const WorkloadSchema& w) {
-  return {{"id", w.id},
-          {"summary", w.summary},
-          {"item_unit", w.item_unit},
-          {"params", rows_of(w.params)},
-          {"metrics", rows_of(w.metrics)},
-          {"phases", w.phases},
-          {"presets", rows_of(w.presets)},
-          {"cpu", w.runs_on_cpu},
-          {"cuda", w.runs_on_cuda},
-          {"verifies", w.verifies},
-          {"cold", w.starts_cold},
-          {"ranks", static_cast<int>(w.ranks)},
-          {"open", w.is_open}};
+  Json json{{"id", w.id},
+            {"summary", w.summary},
+            {"item_unit", w.item_unit},
+            {"params", rows_of(w.params)},
+            {"metrics", rows_of(w.metrics)},
+            {"phases", w.phases},
+            {"presets", rows_of(w.presets)},
+            {"verifies", w.verifies},
+            {"cold", w.starts_cold},
+            {"ranks", static_cast<int>(w.ranks)},
+            {"open", w.is_open}};
+  for (const KindOfDevice& kind : kinds_of_devices) json[std::string(kind.name)] = w.runs_on(kind.name);
+  return json;
 }
 WorkloadSchema workload_of(const Json& json) {
   WorkloadSchema w;
@@ -101,7 +102,8 @@ WorkloadSchema workload_of(const Json& json) {
   w.metrics = table_of(json.at("metrics"), metric_of);
   w.phases = json.at("phases").get<std::vector<std::string>>();
   w.presets = table_of(json.at("presets"), preset_of);
-  w.runs_on_cpu = json.at("cpu"), w.runs_on_cuda = json.at("cuda"), w.verifies = json.at("verifies");
+  std::erase_if(w.devices, [&](const std::string& kind) { return !json.at(kind).get<bool>(); });
+  w.verifies = json.at("verifies");
   w.starts_cold = json.at("cold");
   w.ranks = static_cast<RanksAre>(json.at("ranks").get<int>());
   w.is_open = json.at("open");

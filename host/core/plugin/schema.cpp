@@ -1,10 +1,13 @@
 #include "plugin/schema.hpp"
 
+#include "common/device_kinds.hpp"
 #include "plugin/entry_check.hpp"
 
 #include <algorithm>
 
 namespace assay::host::plugin {
+
+static_assert(kind_of_device("cpu")->flag == ASSAY_DEVICE_CPU && kind_of_device("cuda")->flag == ASSAY_DEVICE_CUDA);
 
 const char* name_of(ParamType type) {
   switch (type) {
@@ -78,8 +81,9 @@ WorkloadSchema copy_schema(const assay_workload& w, std::uint32_t abi_minor) {
                               m.scope == ASSAY_PER_STEP, words_of(m)});
   }
   for (std::uint32_t i = 0; i < w.phase_count; ++i) schema.phases.emplace_back(w.phases[i]);
-  schema.runs_on_cpu = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CPU) != 0;
-  schema.runs_on_cuda = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CUDA) != 0;
+  if (w.device_flags != ASSAY_ANY_DEVICE)
+    std::erase_if(schema.devices,
+                  [&](const std::string& kind) { return (w.device_flags & kind_of_device(kind)->flag) == 0; });
   schema.verifies = w.verify != nullptr;
   if (!ASSAY_HAS(&w, assay_workload, flags)) return schema;  // built before there were presets
   for (std::uint32_t i = 0; i < w.preset_count; ++i) schema.presets.push_back(copy_preset(*w.presets[i], schema));

@@ -1,10 +1,13 @@
 // What a workload declares, copied out of its tables: the schema that an experiment is validated against.
 #pragma once
+#include "common/device_kinds.hpp"
 #include "common/direction.hpp"
 #include "common/value.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::host::plugin {
@@ -59,12 +62,14 @@ struct WorkloadSchema {
   std::vector<MetricSpec> metrics;
   std::vector<std::string> phases;
   std::vector<PresetSpec> presets;
-  bool runs_on_cpu = true, runs_on_cuda = true;
+  std::vector<std::string> devices = device_kind_names();  // the kinds that it runs on
   bool verifies = false;
   bool starts_cold = false;  // heeds [measure] prepare = false
   RanksAre ranks = RanksAre::unsaid;
   bool steps_elsewhere = false;  // in other processes
   bool is_open = false;          // takes parameters, and tells of phases and metrics, that are in no table
+
+  bool runs_on(std::string_view kind) const { return std::find(devices.begin(), devices.end(), kind) != devices.end(); }
 };
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"

@@ -7,6 +7,9 @@ namespace assay::host::record {
 
 // Fields<T>::visit(field, object) calls field(key, member) for each field of T, in the order in which they are written.
 // The same list serves both directions.
+//
+// field.measured(key, member) marks a time, or what times decide: a case that was run under a profiler which replays
+// kernels has none (times.hpp). A new field that is one of these is marked here, and nowhere else.
 template <class T>
 struct Fields;
 
@@ -125,13 +128,13 @@ template <>
 struct Fields<Efficiency> {
   static void visit(auto&& field, auto& e) {
     field("stated", e.stated);
-    field("measured", e.measured);
-    field("mfu", e.mfu);
-    field("bound_percent", e.bound_percent);
-    field("mfu_measured", e.mfu_measured);
-    field("bound_percent_measured", e.bound_percent_measured);
-    field("j_per_item", e.j_per_item);
-    field("items_per_j", e.items_per_j);
+    field.measured("measured", e.measured);
+    field.measured("mfu", e.mfu);
+    field.measured("bound_percent", e.bound_percent);
+    field.measured("mfu_measured", e.mfu_measured);
+    field.measured("bound_percent_measured", e.bound_percent_measured);
+    field.measured("j_per_item", e.j_per_item);
+    field.measured("items_per_j", e.items_per_j);
   }
 };
 
@@ -154,9 +157,9 @@ struct Fields<Memory> {
     field("peak_mib", m.peak_mib);
     field("peak_total_mib", m.peak_total_mib);
     field("step_peak_mib", m.step_peak_mib);
-    field("process_peak_mib", m.process_peak_mib);
-    field("device_used_mib", m.device_used_mib);
-    field("unexplained_mib", m.unexplained_mib);
+    field.measured("process_peak_mib", m.process_peak_mib);
+    field.measured("device_used_mib", m.device_used_mib);
+    field.measured("unexplained_mib", m.unexplained_mib);
   }
 };
 
@@ -374,7 +377,11 @@ struct Fields<Straggler> {
 template <>
 struct Fields<WallTimes> {
   static void visit(auto&& field, auto& w) {
-    for (const auto& [name, time] : WallTimes::all()) field(name, w.*time);
+    for (const auto& [name, time] : WallTimes::all())
+      if (time == &WallTimes::measure_s || time == &WallTimes::warmup_s)  // of steps, not of the case's stages
+        field.measured(name, w.*time);
+      else
+        field(name, w.*time);
     field.unless_empty("setup_parts", w.setup_parts_s);
     field.unless_empty("verify_parts", w.verify_parts_s);
   }
@@ -400,20 +407,20 @@ void visit_findings(auto&& field, auto& r) {
   field("kernel_trace", r.kernel_trace);
   field("kernels", r.kernels);
   field("ncu", r.ncu);
-  field("contention", r.contention);
+  field.measured("contention", r.contention);
   field.unless_empty("threads", r.threads);
-  field("telemetry", r.telemetry);
-  field("validity", r.validity);
+  field.measured("telemetry", r.telemetry);
+  field.measured("validity", r.validity);
   field("memory", r.memory);
   field("verify", r.verify);
-  field("phases", r.phases);
-  field("step_metrics", r.step_metrics);
-  field("sampling", r.sampling);
-  field("rates", r.rates);
+  field.measured("phases", r.phases);
+  field.measured("step_metrics", r.step_metrics);
+  field.measured("sampling", r.sampling);
+  field.measured("rates", r.rates);
   field("efficiency", r.efficiency);
-  field("silent", r.silent);
-  field("phase_pass", r.phase_pass);
-  field("drift", r.drift);
+  field.measured("silent", r.silent);
+  field.measured("phase_pass", r.phase_pass);
+  field.measured("drift", r.drift);
   field("metrics", r.metrics);
   field("step", r.step);
   field.unless_empty("log_tail", r.log_tail);

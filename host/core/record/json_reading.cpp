@@ -88,6 +88,7 @@ class Reader {
     T read_value{};
     if (value && read(*value, read_value)) out = std::move(read_value);
   }
+  void measured(const char* key, auto& out) { (*this)(key, out); }
   template <class T>
   void unless_empty(const char* key, T& out) {
     (*this)(key, out);

@@ -42,6 +42,7 @@ class Writer {
   void operator()(const char* key, const std::optional<T>& value) {
     if (value) out_[key] = json_of(*value);
   }
+  void measured(const char* key, const auto& value) { (*this)(key, value); }
   template <class T>
   void unless_empty(const char* key, const T& value) {
     if (!value.empty()) out_[key] = json_of(value);

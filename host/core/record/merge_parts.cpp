@@ -1,5 +1,6 @@
 #include "record/merge_parts.hpp"
 
+#include "common/device_kinds.hpp"
 #include "common/rank_name.hpp"
 
 #include <fmt/format.h>
@@ -200,7 +201,7 @@ std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks)
         std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.first == device.name; });
     if (known == names.end()) known = names.insert(names.end(), {device.name, {}});
     known->second.push_back(rank->rank);
-    if (device.kind != "cuda") continue;
+    if (!is_gpu(device.kind)) continue;
     const std::string ordinal = device.ordinal ? std::to_string(*device.ordinal) : "null";
     ++gpus.try_emplace({rank->host, device_id_of(*rank)}, ordinal, 0).first->second.second;
   }

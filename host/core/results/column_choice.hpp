@@ -1,17 +1,17 @@
 // Which columns a table of runs shows: from what the user asks for to names.
 #pragma once
+#include "common/usage_error.hpp"
 #include "results/tabled_runs.hpp"
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace assay::host::results {
 
 // A name or a pattern that no record has a column for. The text says what was meant.
-class UnknownColumnError : public std::runtime_error {
+class UnknownColumnError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 // `wanted`: names, patterns ("step.*"), `all` (what some record has a value for) and `default`. With several runs `run`

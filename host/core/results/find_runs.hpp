@@ -1,16 +1,17 @@
 // From what a user gives to the runs that it names.
 #pragma once
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "common/usage_error.hpp"
 
 namespace assay::host::results {
 
 // What was given is no run. The text names it and the remedy.
-class NoRunError : public std::runtime_error {
+class NoRunError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 
 // What cannot be looked at is not there, and no folder.

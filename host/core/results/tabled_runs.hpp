@@ -1,9 +1,9 @@
 // One table of the cases of several runs, made from what they have left.
 #pragma once
+#include "common/usage_error.hpp"
 #include "results/run_source.hpp"
 #include "results/table.hpp"
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,9 +19,9 @@ struct TabledRun {
 std::vector<TabledRun> read_tabled_runs(const std::vector<std::string>& given, std::vector<std::string>& warnings);
 
 // A filter that names no column, or that no row matches. The text says what there is.
-class FilterError : public std::runtime_error {
+class FilterError : public UsageError {
  public:
-  using std::runtime_error::runtime_error;
+  using UsageError::UsageError;
 };
 // Keeps the rows that match all of `filters` (common/filter.hpp), with values as a table shows or spells them. A row
 // without the column matches nothing but !=.

@@ -12,11 +12,13 @@
 #include <system_error>
 #include <vector>
 
+#include "common/device_kinds.hpp"
 #include "common/files.hpp"
 #include "launch/watched_worker.hpp"
 #include "profile/counted_kernels.hpp"
 #include "profile/ncu.hpp"
 #include "profile/ncu_table.hpp"
+#include "record/times.hpp"
 #include "run/installed_ncu.hpp"
 
 namespace assay::host::run {
@@ -27,12 +29,6 @@ namespace fs = std::filesystem;
 constexpr const char* no_times =
     "counted by ncu, which runs kernels alone and several times: this is no measurement, and the record has no times "
     "of steps";
-
-bool is_time_or_rate(std::string_view unit) {
-  constexpr std::array<std::string_view, 6> times{"ns", "us", "ms", "s", "min", "h"};
-  return std::find(times.begin(), times.end(), unit) != times.end() || unit.find("/s") != std::string_view::npos ||
-         unit.find("per_s") != std::string_view::npos;
-}
 
 // "" of a file that is not there, or no table: a pipe, or one of more bytes than launches have.
 std::string counts_text(const fs::path& file) {
@@ -63,31 +59,13 @@ void write_for_people(const fs::path& file, record::CaseResult& result) {
 
 }  // namespace
 
-bool is_counted(const worker::CaseSpec& spec) { return spec.values.profile.ncu && spec.device_kind == "cuda"; }
+bool is_counted(const worker::CaseSpec& spec) { return spec.values.profile.ncu && has_nvidia_tools(spec.device_kind); }
 
 fs::path table_of_ncu(const worker::CaseSpec& spec) { return spec.file_of_run("ncu_" + spec.file_stem() + ".csv"); }
 
 void forget_counts(const worker::CaseSpec& spec) {
   std::error_code ignored;
   fs::remove(table_of_ncu(spec), ignored);
-}
-
-void take_times_away(record::CaseResult& result) {
-  result.phases.reset(), result.step_metrics.reset(), result.sampling.reset(), result.rates.reset();
-  result.silent.reset(), result.phase_pass.reset(), result.drift.reset();
-  result.contention.reset(), result.telemetry.reset(), result.validity.reset();
-  result.wall.measure_s.reset(), result.wall.warmup_s.reset();
-  if (result.efficiency) {  // what the maker states is no measurement
-    result.efficiency = record::Efficiency{.stated = result.efficiency->stated};
-    if (!result.efficiency->stated) result.efficiency.reset();
-  }
-  if (result.metrics) {
-    std::erase_if(*result.metrics, [](const auto& metric) { return is_time_or_rate(metric.second.unit); });
-    if (result.metrics->empty()) result.metrics.reset();
-  }
-  if (result.memory)
-    result.memory->process_peak_mib.reset(), result.memory->device_used_mib.reset(),
-        result.memory->unexplained_mib.reset();
 }
 
 void take_counts(const worker::CaseSpec& spec, record::CaseResult& result) {
@@ -102,7 +80,7 @@ void take_counts(const worker::CaseSpec& spec, record::CaseResult& result) {
           "; under ncu each kernel of a step runs several times: raise measure.timeout, or lower profile.ncu_launches";
     return;
   }
-  take_times_away(result);
+  record::remove_times(result);
   const profile::NcuTable table = profile::read_ncu_table(text);
   if (!table.problem.empty() && !complaint.empty()) return fail_uncounted(result, "ncu: " + complaint);
   if (!table.problem.empty())

@@ -22,8 +22,4 @@ void forget_counts(const worker::CaseSpec& spec);
 // and what to do. Of a worker that has left no result: adds what ncu complains of.
 void take_counts(const worker::CaseSpec& spec, record::CaseResult& result);
 
-// All that the clocks of such a case have told: times, rates, what is derived from them, metrics that are times or
-// rates, telemetry, and what the profiler adds to the process's memory.
-void take_times_away(record::CaseResult& result);
-
 }  // namespace assay::host::run

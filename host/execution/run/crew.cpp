@@ -6,8 +6,8 @@
 #include <numeric>
 #include <thread>
 
+#include "common/exit_code.hpp"
 #include "run/crew_keys.hpp"
-#include "run/exit_code.hpp"
 #include "run/stop_at_signal.hpp"
 
 namespace assay::host::run {

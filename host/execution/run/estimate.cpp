@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "common/files.hpp"
+#include "experiment/settings.hpp"
 #include "results/find_runs.hpp"
 #include "results/reader.hpp"
 
@@ -30,12 +31,6 @@ bool tells_a_time(const record::CaseRecord& record) {
   return taken && *taken >= 0 && *taken <= longest_s;
 }
 
-// Of all settings those that decide how much is done; limits and seeds do not.
-bool decides_time(const std::string& setting) {
-  return (setting.starts_with("measure.") && setting != "measure.timeout") || setting.starts_with("profile.") ||
-         setting == "run.threads" || setting == "run.bind";
-}
-
 // A record that is older than a parameter or a setting has had its default.
 bool is_of_case(const record::CaseRecord& record, const CasePlan& planned, const plugin::WorkloadSchema& schema) {
   const record::CaseIdentity& id = record.identity;
@@ -45,17 +40,7 @@ bool is_of_case(const record::CaseRecord& record, const CasePlan& planned, const
     const Value* then = record::find(id.params, p.name);
     if ((then ? *then : p.default_value) != planned.values.params.at(p.name)) return false;
   }
-  const std::map<std::string, Value> defaults = experiment::Case{}.settings(), now = planned.values.settings();
-  for (const auto& [name, value] : now) {
-    if (!decides_time(name)) continue;
-    const Value* then = record::find(id.settings, name);
-    const auto usual = defaults.find(name);
-    if (then ? *then != value : usual == defaults.end() || usual->second != value) return false;
-  }
-  // Some are there only where they are given, as `measure.steps`.
-  for (const auto& [name, value] : id.settings)
-    if (decides_time(name) && !now.contains(name)) return false;
-  return true;
+  return experiment::takes_as_long(id.settings, planned.values);
 }
 
 }  // namespace

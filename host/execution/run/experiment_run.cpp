@@ -5,13 +5,13 @@
 
 #include <set>
 
+#include "common/exit_code.hpp"
 #include "common/sha256.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
 #include "run/build_note.hpp"
-#include "run/exit_code.hpp"
 #include "run/found_device.hpp"
 #include "run/nsys_note.hpp"
 #include "run/plan_basis.hpp"

@@ -9,10 +9,10 @@
 #include <system_error>
 #include <thread>
 
+#include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "launch/signals.hpp"
 #include "run/crew_keys.hpp"
-#include "run/exit_code.hpp"
 #include "run/group_request.hpp"
 #include "run/output_files.hpp"
 #include "run/rank_place.hpp"

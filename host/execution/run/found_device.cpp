@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "common/device_kinds.hpp"
 #include "launch/supervise_group.hpp"
 #include "plugin/search.hpp"
 #include "run/group_request.hpp"
@@ -40,16 +41,24 @@ std::string cause_alone(const std::string& reason) {
 worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& device_folder,
                                    const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts) {
   if (wanted != "auto") return ask_for_kind(wanted, device_folder, log_file, interrupts);
-  const std::vector<std::string> kinds = plugin::installed_device_kinds();
-  std::string note = "no cuda backend is installed";
-  if (std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end()) {
-    worker::FoundDevice cuda = ask_for_kind("cuda", device_folder, log_file, interrupts);
-    if (cuda.is_usable()) return cuda;
-    note = cause_alone(cuda.reason);
+  const std::vector<std::string> installed = plugin::installed_device_kinds();
+  worker::FoundDevice found;
+  std::string note;  // why the device is none of the kinds that come first
+  for (const KindOfDevice& each : kinds_of_devices) {
+    const std::string kind(each.name);
+    const bool is_last = &each == &kinds_of_devices.back();
+    if (!is_last && std::find(installed.begin(), installed.end(), kind) == installed.end()) {
+      note = fmt::format("no {} backend is installed", kind);
+      continue;
+    }
+    found = ask_for_kind(kind, device_folder, log_file, interrupts);
+    if (found.is_usable()) {
+      if (!note.empty()) found.note = fmt::format("device = \"auto\" took the {}: {}", kind, note);
+      return found;
+    }
+    note = cause_alone(found.reason);
   }
-  worker::FoundDevice cpu = ask_for_kind("cpu", device_folder, log_file, interrupts);
-  if (cpu.is_usable()) cpu.note = "device = \"auto\" took the cpu: " + note;
-  return cpu;
+  return found;
 }
 
 worker::FoundDevice ask_for_device(const std::string& wanted) {

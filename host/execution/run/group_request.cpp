@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "common/device_kinds.hpp"
 #include "profile/ncu.hpp"
 #include "profile/nsys.hpp"
 #include "profile/program.hpp"
@@ -94,7 +95,7 @@ launch::WorkerRequest worker_request(const worker::CaseSpec& spec) {
     request.environment["ASSAY_OUTER_LIBRARY_PATH"] = inherited ? inherited : "";
   }
   if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
-  if (spec.values.profile.nsys && spec.device_kind == "cuda") put_under_nsys(request, spec);
+  if (spec.values.profile.nsys && has_nvidia_tools(spec.device_kind)) put_under_nsys(request, spec);
   if (is_counted(spec)) put_under_ncu(request, spec);
   return request;
 }

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "common/exit_code.hpp"
 #include "plugin/library_copy.hpp"
-#include "run/exit_code.hpp"
 #include "run/thread_plan.hpp"
 #include "worker/case_runner.hpp"
 

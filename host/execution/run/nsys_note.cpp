@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/device_kinds.hpp"
 #include "profile/nsys.hpp"
 #include "profile/program.hpp"
 
@@ -19,7 +20,7 @@ std::optional<std::string> nsys_note(const RunPlan& plan, bool in_process, const
     if (!planned.values.profile.nsys) continue;
     ++wanting;
     trace = planned.values.profile.nsys_trace;
-    on_gpu = on_gpu || planned.device.device.kind == "cuda";
+    on_gpu = on_gpu || has_nvidia_tools(planned.device.device.kind);
   }
   if (wanting == 0) return std::nullopt;
   if (!on_gpu) return "note: [profile] nsys records GPU cases; there is none in this run";

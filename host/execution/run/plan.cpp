@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/device_kinds.hpp"
 #include "experiment/hash.hpp"
 #include "experiment/presets.hpp"
 #include "telemetry/cpu_nodes.hpp"
@@ -89,7 +90,7 @@ class Planner {
     const auto refusal = [](std::string why) {
       return Refusal{record::Status::unsupported, "profile.ncu: " + std::move(why)};
     };
-    if (planned.device.device.kind != "cuda")
+    if (!has_nvidia_tools(planned.device.device.kind))
       return refusal(
           fmt::format("ncu counts what kernels do on an NVIDIA GPU, and the case runs on the {} device; leave it out, "
                       "or set run.device = \"cuda\"",

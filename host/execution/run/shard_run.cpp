@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/host_name.hpp"
 #include "common/sha256.hpp"
@@ -21,7 +22,6 @@
 #include "launch/signals.hpp"
 #include "record/json.hpp"
 #include "results/store.hpp"
-#include "run/exit_code.hpp"
 #include "run/found_device.hpp"
 #include "run/plan_basis.hpp"
 #include "run/recorded_case.hpp"

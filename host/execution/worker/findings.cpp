@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -100,6 +101,13 @@ record::Memory memory_of(const measure::MemoryLedger& ledger) {
     memory.step_peak_mib = record::StepPeak{
         {peaks.mean() / mib, static_cast<double>(peaks.min) / mib, static_cast<double>(peaks.max) / mib}, {}};
   return memory;
+}
+
+double process_peak_mib() {
+  rusage usage{}, of_children{};
+  getrusage(RUSAGE_SELF, &usage);
+  getrusage(RUSAGE_CHILDREN, &of_children);  // the largest of those that it has waited for
+  return static_cast<double>(std::max(usage.ru_maxrss, of_children.ru_maxrss)) / 1024.0;
 }
 
 record::Named<record::Phase> phases_of(const measure::Samples& samples, const measure::Samples& told_phases,

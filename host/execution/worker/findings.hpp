@@ -17,6 +17,8 @@ namespace assay::host::worker {
 
 record::Device device_of(const assay_device_api& api, std::int32_t ordinal, const assay_device_info& info);
 record::Memory memory_of(const measure::MemoryLedger& ledger);
+// The most that this process, or one that it has waited for, has had in memory.
+double process_peak_mib();
 // `told_phases`: the steps that tell the workload's phases, which are shares of these steps' mean.
 record::Named<record::Phase> phases_of(const measure::Samples& samples, const measure::Samples& told_phases,
                                        const plugin::WorkloadSchema& schema, double confidence);

@@ -114,5 +114,10 @@ TEST(WithoutFigures, LeavesWordsAndRanks) {
   EXPECT_FALSE(has_higher_figures("took 9 ms", "took 9 ms"));
 }
 
+TEST(CommaSeparated, JoinsListsAndDropsWhatIsEmpty) {
+  EXPECT_EQ(comma_separated({"a,b", "c", ",d,,"}), (std::vector<std::string>{"a", "b", "c", "d"}));
+  EXPECT_TRUE(comma_separated({"", ","}).empty());
+}
+
 }  // namespace
 }  // namespace assay::host

@@ -67,7 +67,7 @@ TEST(Tables, AreTheSameAfterTheWayThroughAText) {
   w.metrics.push_back({"dtype", "", "", Direction::neither, false, {"fp32"}});
   w.phases = {"forward"};
   w.presets.push_back({"s", "a", "s", "b", "cuda", "x", 0.1});
-  w.runs_on_cuda = false, w.verifies = true, w.starts_cold = true, w.ranks = RanksAre::cooperating;
+  w.devices = {"cpu"}, w.verifies = true, w.starts_cold = true, w.ranks = RanksAre::cooperating;
   w.is_open = w.params.back().words = true;
   tables.workloads = {w, w};
   const std::string line = to_line(tables);
@@ -86,7 +86,7 @@ TEST(Tables, AreTheSameAfterTheWayThroughAText) {
   EXPECT_EQ(read.presets[0].value, Value(0.1));
   EXPECT_EQ(read.ranks, RanksAre::cooperating);
   EXPECT_TRUE(read.is_open && read.params[3].words && !read.params[2].words);
-  EXPECT_TRUE(read.verifies && read.starts_cold && read.runs_on_cpu && !read.runs_on_cuda);
+  EXPECT_TRUE(read.verifies && read.starts_cold && read.runs_on("cpu") && !read.runs_on("cuda"));
 }
 
 TEST(TableReader, TellsWhatAFileHoldsOrWhyItCannotBeUsed) {

@@ -64,6 +64,7 @@ class KeyCollector {
     below(name + ".", member);
   }
   void unless_empty(const char* key, auto& member) { (*this)(key, member); }
+  void measured(const char* key, auto& member) { (*this)(key, member); }
   void or_null(const char* key, auto& member) { (*this)(key, member); }
   void or_empty(const char* key, auto& member) { (*this)(key, member); }
   void count(const char* key, double& member) { (*this)(key, member); }

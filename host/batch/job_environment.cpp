@@ -1,0 +1,38 @@
+#include "batch/job_environment.hpp"
+
+#include <signal.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "batch/slurm.hpp"
+#include "common/host_name.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+shard::JobStart start_of_this_job() {
+  return {variable("SLURM_JOB_ID"), std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10)};
+}
+
+std::vector<std::string> nodes_of_this_job() {
+  std::string list = variable("SLURM_STEP_NODELIST");
+  if (list.empty()) list = variable("SLURM_JOB_NODELIST");
+  if (auto nodes = expand_nodes(list); nodes && !nodes->empty()) return *nodes;
+  return {host_name()};
+}
+
+bool is_attempt_over(const shard::AttemptClaim& holder) {
+  if (!holder.start.job.empty()) return Slurm().is_over(holder.start.job);
+  return holder.host == host_name() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
+         errno == ESRCH;
+}
+
+}  // namespace assay::host::batch

@@ -1,0 +1,406 @@
+#include "batch/submit_command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "batch/named_batch.hpp"
+#include "batch/script.hpp"
+#include "batch/site_check.hpp"
+#include "batch/submit.hpp"
+#include "common/exit_code.hpp"
+#include "common/files.hpp"
+#include "common/sha256.hpp"
+#include "common/suggest.hpp"
+#include "common/usage_error.hpp"
+#include "console/mistakes.hpp"
+#include "record/json.hpp"
+#include "results/output_place.hpp"
+#include "results/reader.hpp"
+#include "results/store.hpp"
+#include "run/load_experiment.hpp"
+#include "shard/journal.hpp"
+#include "shard/shard_plan.hpp"
+#include "telemetry/environment.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+Site site_of(const SubmitRequest& request, std::vector<experiment::Mistake>& mistakes) {
+  const auto word = request.site ? std::optional(*request.site) : std::nullopt;
+  SiteResult result = read_site(find_site(word));
+  mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+  return result.site ? std::move(*result.site) : Site{};
+}
+
+// Pairs of neighbours in a ring: each node is in two of them, unless there are only two.
+std::vector<std::string> groups_of_nodes(const std::vector<std::string>& nodes, std::int64_t size) {
+  if (size == 1) return nodes;
+  std::vector<std::string> groups;
+  if (static_cast<std::int64_t>(nodes.size()) < size) return groups;
+  const std::size_t count = static_cast<std::int64_t>(nodes.size()) == size ? 1 : nodes.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<std::string> group;
+    for (std::int64_t k = 0; k < size; ++k) group.push_back(nodes[(i + static_cast<std::size_t>(k)) % nodes.size()]);
+    groups.push_back(fmt::format("{}", fmt::join(group, "+")));
+  }
+  return groups;
+}
+
+// The usable nodes of the site's partition; the others are named.
+std::vector<std::string> usable_nodes(const Site& site, const Slurm& slurm) {
+  std::vector<std::string> usable;
+  std::set<std::string> seen;
+  for (const NodeState& node : slurm.nodes(site.partition)) {
+    if (site.partition.empty() && !node.partition.ends_with('*')) continue;  // the default one's alone
+    if (!seen.insert(node.name).second) continue;
+    if (std::find(site.exclude.begin(), site.exclude.end(), node.name) != site.exclude.end()) continue;
+    if (node.is_usable(!site.reservation.empty()))
+      usable.push_back(node.name);
+    else
+      fmt::print("note: node {} is {} and is left out\n", node.name, node.state);
+  }
+  return usable;
+}
+
+struct Prepared {
+  run::LoadedExperiment loaded;
+  BatchPlan plan;
+};
+
+class SubmitCommand {
+ public:
+  explicit SubmitCommand(const SubmitRequest& request) : request_(request) {}
+
+  int run() {
+    const std::vector<std::string> given = request_.experiments;
+    std::error_code ignored;
+    if (given.size() == 1 && (fs::is_directory(given.front(), ignored) || has_submission(given.front())))
+      return again(batch_run(given.front()));
+    if (request_.resubmit) return again(newest_batch_of(given));
+    return submit(given);
+  }
+
+ private:
+  run::LoadResult load(const std::string& file, const std::vector<std::string>& more_settings) const {
+    std::vector<std::string> settings = request_.set;
+    settings.insert(settings.end(), more_settings.begin(), more_settings.end());
+    run::LoadResult result =
+        run::load_experiment({file, std::nullopt, settings, request_.filter, request_.plugin_path});
+    if (result.loaded && result.loaded->experiment.output.repeat > 1)
+      return {
+          std::nullopt,
+          {{file, 0, 0,
+            fmt::format("[run] repeat is {}, but a batch has a record for each case; expected repeat = 1: submit it "
+                        "as often as it is to run, and give the runs to `assay compare` as one side",
+                        result.loaded->experiment.output.repeat)}}};
+    if (result.loaded && request_.output) {
+      const auto place = results::output_place(*request_.output);
+      if (!std::holds_alternative<fs::path>(place))
+        throw UsageError("--output of a batch names a folder for results; `assay collect --output FILE` writes a view");
+      result.loaded->experiment.output.dir = std::get<fs::path>(place);
+    }
+    return result;
+  }
+
+  // The nodes, or groups of nodes, become the last axis.
+  run::LoadResult load_for_nodes(const std::string& file, const Site& site) {
+    run::LoadResult result = load(file, {});
+    if (!result.loaded) return result;
+    const experiment::ClusterSettings first = result.loaded->experiment.cases.front().cluster;
+    if (!first.each_node || first.node) return result;
+    for (const experiment::Case& c : result.loaded->experiment.cases)
+      if (c.cluster.nodes != first.nodes || !c.cluster.each_node)
+        return {std::nullopt,
+                {{file, 0, 0,
+                  "[cluster] each_node with a sweep of cluster.nodes or cluster.each_node; expected "
+                  "one number of nodes for all cases"}}};
+    const std::vector<std::string> nodes = usable_nodes(site, slurm_);
+    const std::vector<std::string> groups = groups_of_nodes(nodes, first.nodes);
+    if (groups.empty())
+      return {std::nullopt,
+              {{file, 0, 0,
+                fmt::format("[cluster] each_node with nodes = {}, but the site has {} usable node(s)", first.nodes,
+                            nodes.size())}}};
+    return load(file, {fmt::format("sweep.cluster.node=[\"{}\"]", fmt::join(groups, "\", \""))});
+  }
+
+  int submit(const std::vector<std::string>& files) {
+    std::vector<experiment::Mistake> mistakes;
+    const Site site = site_of(request_, mistakes);
+    if (request_.check) return check(site, mistakes, files);
+    std::vector<Prepared> prepared;
+    std::int64_t array_size_max = 1;
+    // What is wrong with the site stands before what a site decides.
+    if (mistakes.empty()) array_size_max = request_.dry_run ? array_size_or_standard() : slurm_.array_size_max();
+    for (const std::string& file : files) {
+      run::LoadResult result = mistakes.empty() ? load_for_nodes(file, site) : load(file, {});
+      mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+      if (result.loaded && mistakes.empty()) {
+        const auto budgets = budgets_of(result.loaded->experiment, site, result.loaded->experiment.output.dir);
+        BatchPlan plan = plan_batch(result.loaded->experiment, site, budgets, array_size_max);
+        prepared.push_back({std::move(*result.loaded), std::move(plan)});
+      }
+    }
+    if (!mistakes.empty()) return console::report_mistakes(mistakes);
+    double node_hours = 0;
+    for (const Prepared& each : prepared) node_hours += each.plan.node_hours;
+    if (site.limits.node_hours && node_hours > *site.limits.node_hours)
+      throw UsageError(fmt::format(
+          "the batch may take {:.1f} node-hours by its budgets, and {} allows {:.1f}; lower [cluster] budget, "
+          "submit fewer cases with --filter, or raise [slurm.limits] node_hours",
+          node_hours, site.file.string(), *site.limits.node_hours));
+    if (request_.dry_run) {
+      print_plans(prepared, site, node_hours);
+      return print_forecasts(prepared, site);
+    }
+    // All of them before the first is written.
+    for (const Prepared& each : prepared)
+      check_run_path(fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name).lexically_normal());
+    for (const Prepared& each : prepared) write_and_queue(each, site);
+    return exit_ok;
+  }
+
+  // Without Slurm a dry run still shows shards and scripts.
+  std::int64_t array_size_or_standard() const try { return slurm_.array_size_max(); } catch (const SlurmError& e) {
+    fmt::print("note: {}; arrays of up to 1001 jobs are assumed\n", e.what());
+    return 1001;
+  }
+
+  int check(const Site& site, std::vector<experiment::Mistake> mistakes, const std::vector<std::string>& files) {
+    std::vector<Shape> shapes;
+    for (const std::string& file : files) {
+      run::LoadResult result = load(file, {});
+      mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+      if (!result.loaded) continue;
+      for (const experiment::Case& c : result.loaded->experiment.cases)
+        if (const auto shape = shape_of(c, site.gpus_per_node);
+            std::find(shapes.begin(), shapes.end(), shape) == shapes.end())
+          shapes.push_back(shape);
+    }
+    if (!mistakes.empty()) return console::report_mistakes(mistakes);
+    const std::vector<std::string> problems = check_site(site, shapes, slurm_);
+    for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", site.file.string(), problem);
+    if (problems.empty())
+      fmt::print("{}: Slurm would take jobs of {} shape{}\n", site.file.string(), shapes.size(),
+                 shapes.size() == 1 ? "" : "s");
+    else
+      fmt::print(stderr, "{} problem{}; nothing was queued\n", problems.size(), problems.size() == 1 ? "" : "s");
+    return problems.empty() ? exit_ok : exit_usage;
+  }
+
+  int print_forecasts(const std::vector<Prepared>& prepared, const Site& site) const {
+    int worst = exit_ok;
+    for (const Prepared& each : prepared) worst = std::max(worst, request_.forecast(each.loaded, site));
+    return worst;
+  }
+
+  static void print_plans(const std::vector<Prepared>& prepared, const Site& site, double node_hours) {
+    for (const Prepared& each : prepared) {
+      Submission submission;
+      fmt::print("{}: {} cases\n", each.loaded.experiment.name, each.loaded.experiment.cases.size());
+      std::int64_t number = 0;
+      for (const PackedArray& packed : each.plan.arrays) {
+        SubmittedArray array;
+        array.number = number++, array.shape = packed.shape,
+        array.tasks = static_cast<std::int64_t>(packed.shards.size());
+        array.limit_s = job_limit_s(packed, site);
+        array.is_canary = packed.is_canary, array.id = "0000000000000000";
+        fmt::print("\narray {}: {} shard{} of {}, up to {:.0f} min each{}\n", array.number, array.tasks,
+                   array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
+                   array.is_canary ? "; the canary: the others wait until it is ok" : "");
+        for (std::size_t task = 0; task < std::min<std::size_t>(packed.shards.size(), 20); ++task) {
+          const PackedShard& shard = packed.shards[task];
+          fmt::print("  shard {}-{:04}: {} case{}, from {}, {:.0f} s by their budgets\n", array.number, task,
+                     shard.cases.size(), shard.cases.size() == 1 ? "" : "s", shard.cases.front().index + 1,
+                     shard.budget_s());
+        }
+        if (packed.shards.size() > 20) fmt::print("  and {} more\n", packed.shards.size() - 20);
+        const fs::path run =
+            fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name / "RUN").lexically_normal();
+        fmt::print("\n{}", batch_script({site, array, each.loaded.experiment.name, run,
+                                         fs::read_symlink("/proc/self/exe"), site.limits.attempts}));
+      }
+      say_budgets(each.plan);
+    }
+    fmt::print("\nnode-hours by the budgets: {:.2f}; nothing was queued\n", node_hours);
+  }
+
+  static void say_budgets(const BatchPlan& plan) {
+    if (plan.cases_without_budget > 0)
+      fmt::print("note: {} case{} no [cluster] budget and no earlier record: the site's case_budget counts\n",
+                 plan.cases_without_budget, plan.cases_without_budget == 1 ? " has" : "s have");
+  }
+
+  void write_and_queue(const Prepared& each, const Site& site) {
+    const experiment::Experiment& experiment = each.loaded.experiment;
+    Submission submission;
+    fs::path run;
+    {
+      auto folder = results::RunFolder::create(experiment.output.dir, experiment.name, experiment.resolved_toml,
+                                               record::json_text(telemetry::capture_environment(), 2));
+      folder.become_latest();
+      for (const std::string& note : folder.notes()) fmt::print("note: {}\n", note);
+      run = fs::absolute(folder.path()).lexically_normal();
+    }
+    submission.experiment_file = fs::absolute(each.loaded.file).lexically_normal().string();
+    submission.experiment_hash = sha256_of_file(run / "experiment.toml");
+    submission.plugin_file = each.loaded.target.plugin_file.string(),
+    submission.plugin_hash = each.loaded.target.file_hash;
+    submission.site = fs::absolute(site.file).lexically_normal().string(),
+    submission.submitted_s = shard::seconds_since_1970();
+    submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
+    create_folders(batch_folder(run));
+    const SubmissionLock lock(run);
+    write_round(run, submission, each.plan, site, fs::read_symlink("/proc/self/exe"), experiment.name);
+    say_budgets(each.plan);
+    queue(run, submission);
+    fmt::print("{} cases, {:.2f} node-hours by their budgets\n", experiment.cases.size(), each.plan.node_hours);
+  }
+
+  // The folder is told first: whatever happens now, `assay submit RUN` goes on.
+  void queue(const fs::path& run, Submission& submission) {
+    fmt::print("run: {}\n", run.string());
+    std::fflush(stdout);
+    try {
+      queue_arrays(run, submission, slurm_, [](const std::string& line) { fmt::print("  {}\n", line); });
+    } catch (const SlurmError& e) {
+      throw SlurmError(
+          fmt::format("{}; what was queued before stays queued; go on with: assay submit {}", e.what(), run.string()));
+    }
+  }
+
+  fs::path newest_batch_of(const std::vector<std::string>& given) {
+    if (given.size() != 1) throw UsageError("--resubmit takes one experiment, or the folder of a run");
+    run::LoadResult result = load(given.front(), {});
+    if (!result.loaded) {
+      console::report_mistakes(result.mistakes);
+      throw UsageError("the experiment has mistakes");
+    }
+    const experiment::Experiment& experiment = result.loaded->experiment;
+    const fs::path run = batch_run((experiment.output.dir / experiment.name).string());
+    const bool is_expanded = experiment.cases.front().cluster.each_node;
+    if (!is_expanded && experiment.resolved_toml != read_file(run / "experiment.toml"))
+      throw UsageError(fmt::format(
+          "{} has changed since {} was submitted; submit it anew, or name the run: assay submit {} --resubmit {}",
+          given.front(), run.string(), run.string(), *request_.resubmit));
+    return run;
+  }
+
+  std::set<std::string> words_of_resubmit() const {
+    std::set<std::string> words;
+    if (!request_.resubmit) return words;
+    std::string rest = *request_.resubmit;
+    for (std::size_t comma = 0; comma != std::string::npos;) {
+      comma = rest.find(',');
+      const std::string word = rest.substr(0, comma);
+      std::vector<std::string> known{"lost", "failed", "quarantined", "blocked"};
+      for (const std::string& status : record::status_words()) known.push_back(status);
+      if (std::find(known.begin(), known.end(), word) == known.end())
+        throw UsageError(
+            fmt::format("--resubmit has '{}'; expected lost, failed, quarantined, blocked, or statuses of "
+                        "records, with commas{}",
+                        word, did_you_mean(word, known)));
+      words.insert(word);
+      if (comma != std::string::npos) rest = rest.substr(comma + 1);
+    }
+    return words;
+  }
+
+  // Goes on with a submission, and submits again what is asked for.
+  int again(const fs::path& run) {
+    for (const auto& [option, is_given] :
+         {std::pair{"check", request_.check}, std::pair{"set", !request_.set.empty()},
+          std::pair{"filter", !request_.filter.empty()}, std::pair{"output", request_.output.has_value()},
+          std::pair{"plugin-path", !request_.plugin_path.empty()}})
+      if (is_given)
+        throw UsageError(
+            fmt::format("--{} does not go with a batch that was submitted: its cases are what they are", option));
+    const std::set<std::string> words = words_of_resubmit();
+    const SubmissionLock lock(run);
+    Submission submission = read_submission(run);
+    if (words.empty() && request_.dry_run) {
+      const auto open = std::count_if(submission.arrays.begin(), submission.arrays.end(),
+                                      [](const SubmittedArray& array) { return !array.job; });
+      fmt::print("{}: {} of {} arrays are not known to be queued; nothing was queued\n", run.string(), open,
+                 submission.arrays.size());
+      return exit_ok;
+    }
+    if (words.empty()) {
+      queue(run, submission);
+      return exit_ok;
+    }
+    std::vector<experiment::Mistake> mistakes;
+    const Site site = request_.site ? site_of(request_, mistakes) : site_in(submission.site, mistakes);
+    if (!mistakes.empty()) return console::report_mistakes(mistakes);
+    run::LoadResult loaded =
+        run::load_submitted(run / "experiment.toml", submission.experiment_file, submission.plugin_file);
+    if (!loaded.loaded) return console::report_mistakes(loaded.mistakes);
+    if (loaded.loaded->target.file_hash != submission.plugin_hash)
+      throw UsageError(fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
+                                   loaded.loaded->target.plugin_file.string()));
+    const auto queue_now =
+        slurm_.queue(submission.users);  // no case is submitted again while nobody knows whether its job lives
+    const RunStatus status = read_status(run, submission, queue_now, "", shard::seconds_since_1970());
+    std::vector<std::int64_t> chosen;
+    std::map<fs::path, std::vector<std::int64_t>> by_shard;  // that have them now
+    std::map<std::int64_t, std::int64_t> unfinished;
+    for (const CaseStatus& c : status.cases) {
+      const std::string word = c.has_failed() ? "failed" : name_of(c.state);
+      if (!words.contains(word) && !(c.state == CaseState::finished && words.contains(c.status))) continue;
+      chosen.push_back(c.index);
+      by_shard[submission.arrays[static_cast<std::size_t>(c.array)].shard_folder(run, c.task)].push_back(c.index);
+      if (c.state == CaseState::lost) unfinished[c.index] = c.unfinished;
+    }
+    if (chosen.empty()) {
+      fmt::print("no case of {} is {}\n", run.string(), fmt::join(words, " or "));
+      return exit_ok;
+    }
+    const auto budgets = budgets_of(loaded.loaded->experiment, site, run.parent_path().parent_path());
+    const BatchPlan plan = plan_batch(loaded.loaded->experiment, site, budgets, slurm_.array_size_max(), &chosen,
+                                      unfinished, words.contains("blocked"));
+    if (site.limits.node_hours && plan.node_hours + status.node_hours_used > *site.limits.node_hours)
+      throw UsageError(
+          fmt::format("the batch has used {:.1f} node-hours and may take {:.1f} more, and {} allows {:.1f}; raise "
+                      "[slurm.limits] node_hours",
+                      status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours));
+    if (request_.dry_run) {
+      fmt::print("{} cases would be submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
+                 plan.node_hours);
+      return exit_ok;
+    }
+    submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
+    for (const auto& [folder, moved] : by_shard) shard::mark_moved(folder, moved);
+    write_round(run, submission, plan, site, fs::read_symlink("/proc/self/exe"), loaded.loaded->experiment.name);
+    queue(run, submission);
+    fmt::print("{} cases submitted again, {:.2f} node-hours by their budgets\n", chosen.size(), plan.node_hours);
+    return exit_ok;
+  }
+
+  static Site site_in(const std::string& file, std::vector<experiment::Mistake>& mistakes) {
+    SiteResult result = read_site(file);
+    mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+    return result.site ? std::move(*result.site) : Site{};
+  }
+
+  const SubmitRequest& request_;
+  const Slurm slurm_{};
+};
+
+}  // namespace
+
+int submit(const SubmitRequest& request) {
+  if (request.device && !request.dry_run)
+    throw UsageError("--device goes with --dry-run; the jobs run on what [run] device finds on their nodes");
+  if (request.check && request.dry_run) throw UsageError("--check and --dry-run exclude each other");
+  return SubmitCommand(request).run();
+}
+
+}  // namespace assay::host::batch

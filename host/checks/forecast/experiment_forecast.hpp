@@ -1,0 +1,64 @@
+// The forecast of an experiment, as `assay plan` and the dry runs of `run` and `submit` show it.
+#pragma once
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "console/run_command.hpp"
+#include "forecast/forecast.hpp"
+#include "results/find_runs.hpp"
+#include "run/estimate.hpp"
+#include "run/load_experiment.hpp"
+#include "wireup/rank_source.hpp"
+
+namespace assay::host::forecast {
+
+struct ForecastOptions {
+  std::optional<DeviceDescription> device;  // nothing: this machine's, as [run] device of the first case says
+  std::optional<std::int32_t> devices;      // how many a machine has; nothing: as the description says
+  std::vector<record::CaseRecord> earlier;
+  std::string largest;
+  bool wants_time = false;     // by earlier runs of the experiment
+  std::set<std::size_t> done;  // cases that take no time any more, by their place
+};
+
+// Of all cases, for one device. Those that run on another kind of device are not planned, and say so.
+struct ForecastOfExperiment {
+  Forecast forecast;
+  std::optional<run::Estimate> estimate;      // where it was asked for, of the cases that are not done
+  std::vector<experiment::Mistake> mistakes;  // what the plugin itself refuses, where the file says it
+};
+ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const ForecastOptions& options);
+
+// [run] allow has "oom": a case that does not fit is what its author wants to see.
+bool allows_oom(const experiment::Experiment& experiment);
+
+// Prints the table of it, and what belongs below.
+void print_forecast(const ForecastOfExperiment& planned, const std::string& largest = "");
+// What a dry run adds to its list of cases: the forecast, and the mistakes that the plugin alone can tell. Returns the
+// exit code. That nothing could be planned is told, and no mistake.
+int show_forecast_of_dry_run(const run::LoadedExperiment& loaded, const ForecastOptions& options);
+// The same, of the mistakes alone.
+int report_what_plugin_refuses(const run::LoadedExperiment& loaded, const ForecastOptions& options);
+
+// Asks the plugin what it calls wrong before a run: the mistakes that its dry run would find without a walk through
+// setup and a step. For all cases it takes a child process, and at most some seconds; what could not be asked in them,
+// a case finds.
+console::RefusedCases refused_by_plugin(const run::LoadedExperiment& loaded,
+                                        const std::optional<wireup::LaunchedRank>& launched);
+
+// The device of this machine that [run] device means, with the peaks that its maker states. Opens it in a process of
+// its own. Throws DeviceFileError where it cannot be used.
+DeviceDescription device_of_this_machine(const std::string& wanted);
+
+// For a question about parameters alone: a device of the kind that has enough of everything.
+DeviceDescription usual_device(const std::string& kind);
+
+// "h200" and its like, or "auto", "cpu", "cuda" of this machine. Throws DeviceFileError.
+DeviceDescription device_asked_for(const std::string& given);
+
+// Of all runs that are named: run folders, cases.jsonl, summaries, folders with several of these. Throws NoRunError.
+std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& given);
+
+}  // namespace assay::host::forecast

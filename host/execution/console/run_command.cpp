@@ -1,0 +1,250 @@
+#include "console/run_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <variant>
+
+#include "common/exit_code.hpp"
+#include "common/files.hpp"
+#include "common/sha256.hpp"
+#include "common/usage_error.hpp"
+#include "console/mistakes.hpp"
+#include "console/reporter.hpp"
+#include "record/status.hpp"
+#include "results/output_place.hpp"
+#include "results/terminal.hpp"
+#include "run/experiment_run.hpp"
+#include "run/follower.hpp"
+#include "run/load_experiment.hpp"
+#include "run/plan.hpp"
+#include "run/resumption.hpp"
+#include "run/shard_run.hpp"
+#include "shard/shard_plan.hpp"
+
+namespace assay::host::console {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How long the processes of a shard wait for one another: the one that leads first asks the scheduler about the attempt
+// before it.
+constexpr std::chrono::minutes wireup_patience{5};
+
+run::RunOptions options_of_run(const RunRequest& request, const std::optional<results::ViewFile>& view_file,
+                               const std::optional<wireup::LaunchedRank>& launched,
+                               const std::optional<run::SweepPart>& part) {
+  run::RunOptions options;
+  options.resume = request.resume;
+  options.start_new = request.start_new;
+  options.any_machine = request.any_machine;
+  options.in_process = request.in_process;
+  options.view_file = view_file, options.launched = launched, options.part = part;
+  return options;
+}
+
+std::string toml_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return quoted + "\"";
+}
+
+// Of the processes of a launch one speaks for all.
+std::optional<wireup::LaunchedRank> rank_of_this_launch() {
+  const auto launched = wireup::launched_rank([](const char* name) { return std::getenv(name); });
+  return launched && launched->size > 1 ? launched : std::nullopt;
+}
+
+ReportMode report_mode(const RunRequest& request) {
+  if (request.json) return ReportMode::json;
+  return request.quiet ? ReportMode::quiet : ReportMode::people;
+}
+
+// "2/8": the second of eight parts. What is no such text is the folder of a shard.
+std::optional<run::SweepPart> part_in(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto is_number = [](std::string_view digits) {
+    return !digits.empty() && digits.size() < 7 && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (slash == std::string::npos || !is_number(std::string_view(text).substr(0, slash)) ||
+      !is_number(std::string_view(text).substr(slash + 1)))
+    return std::nullopt;
+  const run::SweepPart part{std::stoll(text), std::stoll(text.substr(slash + 1))};
+  if (part.number < 1 || part.number > part.count)
+    throw UsageError(fmt::format("--shard is {}; expected K/N with K from 1 to N, or the folder of a shard", text));
+  return part;
+}
+
+// Every Nth case, so that parts of a sweep that grows take about as long.
+void keep_part(experiment::Experiment& experiment, const run::SweepPart& part) {
+  std::erase_if(experiment.cases, [&](const experiment::Case& c) { return c.index % part.count != part.number - 1; });
+  if (experiment.cases.empty())
+    throw UsageError(fmt::format("--shard {}/{} has no case: {} has fewer cases than parts", part.number, part.count,
+                                 experiment.name));
+}
+
+int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {
+  if (files.size() != 1)
+    throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
+  for (const auto& [option, is_given] :
+       {std::pair{"set", !request.set.empty()}, std::pair{"filter", !request.filter.empty()},
+        std::pair{"resume", request.resume}, std::pair{"output", request.output.has_value()},
+        std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
+    if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
+  run::ShardOptions options;
+  options.folder = folder;
+  options.start = request.job_start();
+  options.nodes = request.job_nodes();
+  options.launched = rank_of_this_launch();
+  options.is_over = request.is_attempt_over;
+  if (request.until) options.until = std::chrono::system_clock::time_point(std::chrono::seconds(*request.until));
+  if (options.launched && options.launched->rank > 0) {
+    std::signal(SIGUSR1, SIG_IGN);  // it is for the process that leads
+    const int code = run::follow(*options.launched, folder, wireup_patience);
+    // The verdict of the one that leads counts, and srun must not end it because this one was told to end first.
+    return code == exit_interrupted ? exit_ok : code;
+  }
+  // What cannot be mended by another start must not look like a job that was killed.
+  try {
+    options.plan = shard::read_shard_plan(folder);
+    options.experiment_hash = sha256_of_file(files.front());
+    run::LoadResult result = run::load_submitted(files.front(), options.plan.experiment_file, options.plan.plugin_file);
+    if (!result.loaded) {
+      run::write_verdict(folder, options.start, run::Verdict::failed);
+      return report_mistakes(result.mistakes);
+    }
+    Reporter reporter(report_mode(request));
+    return run::run_shard(result.loaded->experiment, result.loaded->target, options, reporter);
+  } catch (const StorageError&) {
+    run::write_verdict(folder, options.start, run::Verdict::failed);
+    throw;
+  } catch (const std::system_error&) {
+    run::write_verdict(folder, options.start, run::Verdict::failed);
+    throw;
+  }
+}
+
+// What a launch of several experiments is to its ranks: as many launches, one after the other.
+std::optional<wireup::LaunchedRank> nth_launch(std::optional<wireup::LaunchedRank> launched, std::size_t n) {
+  if (launched && n > 0) launched->job_id += fmt::format("-{}", n + 1);
+  return launched;
+}
+
+// Says what the plugins refuse, before anything starts. An experiment that allows failed cases wants to see them, and
+// in this process a debugger waits for them.
+int report_refused_cases(const std::vector<run::LoadedExperiment>& experiments, const RunRequest& request,
+                         const std::optional<wireup::LaunchedRank>& launched, bool is_quiet) {
+  std::vector<experiment::Mistake> mistakes;
+  std::size_t refused = 0, cases = 0;
+  if (request.in_process) return exit_ok;
+  for (std::size_t i = 0; i < experiments.size(); ++i) {
+    const run::LoadedExperiment& each = experiments[i];
+    const std::vector<std::string> allow = run::run_wide_settings(each.experiment).allow;
+    if (std::find(allow.begin(), allow.end(), record::name_of(record::Status::failed)) != allow.end()) continue;
+    RefusedCases found = request.refused_cases(each, nth_launch(launched, i));
+    mistakes.insert(mistakes.end(), found.mistakes.begin(), found.mistakes.end());
+    refused += found.cases, cases += each.experiment.cases.size();
+  }
+  if (mistakes.empty()) return exit_ok;
+  if (is_quiet) return exit_usage;
+  if (refused < cases)
+    fmt::print(stderr, "{}",
+               results::line_on_terminal(
+                   fmt::format("{} of {} cases {} refused; --filter runs the others, and [run] allow = [\"failed\"] "
+                               "runs all of them and records what is refused",
+                               refused, cases, refused == 1 ? "is" : "are"),
+                   STDERR_FILENO));
+  return report_mistakes(mistakes);
+}
+
+int run_all(const RunRequest& request) {
+  if (request.experiments.empty()) throw UsageError("run needs an experiment file");
+  for (const auto& [option, is_given] :
+       {std::pair{"new", request.start_new}, std::pair{"any-machine", request.any_machine}})
+    if (is_given && !request.resume)
+      throw UsageError(fmt::format("--{} goes with --resume; without it each run is a new one", option));
+  if (request.quiet && request.json) throw UsageError("--quiet and --json exclude each other");
+  std::vector<fs::path> files;
+  for (const std::string& file : request.experiments) files.emplace_back(file);
+  std::optional<run::SweepPart> part;
+  if (request.shard) {
+    const auto text = *request.shard;
+    part = part_in(text);
+    if (!part) return run_shard_of_batch(request, files, text);
+  }
+  if (request.until) throw UsageError("--until goes with --shard and the folder of a shard alone");
+
+  std::optional<results::ViewFile> view_file;
+  std::vector<std::string> set = request.set;
+  if (request.output) {
+    const auto place = results::output_place(*request.output);
+    // As if the file said so: the run's own experiment.toml then does.
+    if (const auto* folder = std::get_if<fs::path>(&place))
+      set.push_back("output.dir=" + toml_string(folder->string()));
+    if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
+    if (view_file && files.size() > 1)
+      throw UsageError("--output names a file, and there are several experiments; expected a folder");
+  }
+
+  const std::optional<wireup::LaunchedRank> launched = rank_of_this_launch();
+  const bool follows = launched && launched->rank > 0;
+  std::vector<run::LoadedExperiment> experiments;
+  std::vector<experiment::Mistake> mistakes;
+  for (const fs::path& file : files) {
+    run::LoadResult result = run::load_experiment({file, std::nullopt, set, request.filter, request.plugin_path});
+    if (result.loaded) experiments.push_back(std::move(*result.loaded));
+    mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+  }
+  if (!mistakes.empty()) return follows ? exit_usage : report_mistakes(mistakes);
+
+  if (part)
+    for (run::LoadedExperiment& each : experiments) keep_part(each.experiment, *part);
+  if (request.dry_run) {
+    int worst = exit_ok;
+    if (!follows)
+      for (const run::LoadedExperiment& each : experiments)
+        worst = std::max(
+            worst, request.show_dry_run(each, options_of_run(request, std::nullopt, launched, part), request.json));
+    return worst;
+  }
+  // Each rank of a launch finds it by itself: nobody waits for one that has left.
+  if (const int code = report_refused_cases(experiments, request, launched, follows); code != exit_ok) return code;
+  if (view_file && !follows) results::check_writable(*view_file);
+  if (!launched)
+    for (const run::LoadedExperiment& each : experiments)
+      results::check_writable_folder(each.experiment.output.dir, each.experiment.name, request.output && !view_file);
+
+  int worst = exit_ok;
+  for (std::size_t i = 0; i < experiments.size(); ++i) {
+    const experiment::Experiment& experiment = experiments[i].experiment;
+    const auto ranks = nth_launch(launched, i);
+    int code = exit_ok;
+    if (follows) {
+      code = run::follow(*ranks, experiment.output.dir, run::run_wide_settings(experiment).wireup_timeout);
+    } else {
+      Reporter reporter(report_mode(request));
+      code = run::run_experiment(experiment, experiments[i].target, options_of_run(request, view_file, ranks, part),
+                                 reporter);
+    }
+    worst = std::max(worst, code);
+    if (code == exit_interrupted) break;
+  }
+  return worst;
+}
+
+}  // namespace
+
+int run_experiments(const RunRequest& request) try { return run_all(request); } catch (const run::ResumeRefused& e) {
+  fmt::print(stderr, "{}", results::lines_on_terminal(fmt::format("assay: {}", e.what()), STDERR_FILENO));
+  return exit_usage;
+}
+
+}  // namespace assay::host::console

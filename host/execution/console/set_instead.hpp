@@ -1,0 +1,13 @@
+// What `assay run` says of an option that it does not have: the parameters of a workload are no options here.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace assay::host::console {
+
+// For `option` ("--nhead") among the arguments of `assay run`: "parameters and settings are set with --set: --set
+// heads=16". The name is that which the experiment's workload has for it, or the option's own where the arguments name
+// no experiment whose workload can be told.
+std::string set_instead(const std::vector<std::string>& arguments, const std::string& option);
+
+}  // namespace assay::host::console
