@@ -8,6 +8,8 @@
 
 #include <assay/train/unbound_memory.hpp>
 
+#include "decoder_scores.hpp"
+
 namespace assay::models {
 
 using compute::DType;
@@ -141,6 +143,7 @@ void DecoderConfig::validate() const {
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
+  validate_scores(*this);
   if (is_split()) validate_split(*this);
   if (shares_context()) validate_context(*this);
   if (experts.any()) validate_experts(*this);

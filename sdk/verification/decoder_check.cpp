@@ -83,7 +83,7 @@ Batch batch_of(const models::DecoderConfig& c, const SharedWork& shared) {
 // gradients are that path_tolerance() speaks of, though by forward's roundings alone; 3 deviations of the difference of
 // two are sqrt(2) x 3 / 2.5 of that, at most.
 double choice_rounding(const models::DecoderConfig& c) {
-  return 1.7 * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
+  return 1.7 * c.rounding_by_attention() * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
 }
 
 // The ids of a model of the first layers alone.
@@ -143,15 +143,23 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 //
 // Of few scores nothing is averaged. N numbers have a root mean square that is off by 1 / sqrt(N) of itself, and their
 // errors make a factor that is as large as 1 / sqrt(N) of the whole error. One key alone has no gradient by its score.
+//
+// Scores beyond size one, caps below it and norms of few columns make roundings larger before they reach the gradients.
+// Found, of scores of 4 to 1e5 in fp32 and of 4 to 16 in bf16, of caps from 1 to 1e-4: a half of this and less. Such
+// errors are those of the queries whose two largest scores are close, a share of 1 / score of them.
 PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
+  for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
+    *by *= c.rounding_by_attention();
   const double scores = 0.5 * static_cast<double>(c.step_rows() * (c.context_length - 1));
   const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
+  const double close_scores = static_cast<double>(c.step_rows() * c.heads) / c.rounding_by_scores();
+  const double of_close = c.rounding_by_scores() > 1 ? 1 / std::sqrt(std::max(1.0, close_scores)) : 0;
   // Many scores leave the gradients by queries and keys as large as path_tolerance() takes them.
   constexpr double few_scores = 1024;
   if (scores < few_scores) tolerance.cancelled = std::sqrt(rounded_terms) * (1 + of_one);
-  tolerance.factor = std::min(tolerance.gradient, tolerance.factor + of_one * tolerance.gradient);
+  tolerance.factor = std::min(tolerance.gradient, tolerance.factor + std::max(of_one, of_close) * tolerance.gradient);
   // Logits of random weights have a variance of 2 d / (d + vocab). Both paths round a state some 12 times in each
   // layer, and a token's loss has the roundings of its label's logit and of the others: 0.43 u sqrt(2 x 12 x layers)
   // sqrt(2) for logits of size one, 3 u sqrt(layers), of which 2.5 deviations are 2.4 times the 3.072 u that

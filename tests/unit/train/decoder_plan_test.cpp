@@ -304,6 +304,17 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
         {&models::DecoderConfig::norms_from_one, "residual_add"},
         {&models::DecoderConfig::scaled_embeddings, "tensor_parallel"}})
     EXPECT_NE(refusal([&](auto& c) { c.*has = c.residual_in_products = true; }).find(lacks), std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.head_dim = 2, c.qk_norm = true; }).find("qk_norm of heads of 2 columns"),
+            std::string::npos);
+  EXPECT_EQ(refusal([](auto& c) { c.query_pre_attn_scalar = 1e-4; }), "nothing") << "in fp32";
+  const auto in_bf16 = [&](auto change) {
+    return refusal([&](auto& c) { c.precision.activation = compute::DType::bf16, change(c); });
+  };
+  EXPECT_NE(in_bf16([](auto& c) { c.query_pre_attn_scalar = 1e-4; }).find("expected scores up to 16"),
+            std::string::npos);
+  EXPECT_NE(in_bf16([](auto& c) { c.attention_soft_cap = 1e-3; }).find("expected a cap of at least 0.125"),
+            std::string::npos);
+  EXPECT_EQ(in_bf16([](auto& c) { c.query_pre_attn_scalar = 1; }), "nothing");
   EXPECT_NE(refusal([](auto& c) { c.accumulation_steps = 2, c.keep_logits = true; }).find("accumulation_steps = 1"),
             std::string::npos);
 }

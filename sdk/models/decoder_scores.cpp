@@ -1,0 +1,74 @@
+// How large a decoder's scores are, and what their rounding leaves of attention.
+#include <algorithm>
+#include <assay/workload/text.hpp>
+#include <cmath>
+
+#include "assay/models/decoder_config.hpp"
+#include "decoder_scores.hpp"
+
+namespace assay::models {
+
+using workload::number;
+
+namespace {
+
+// What the rotation multiplies queries and keys by.
+double magnitude_of(const compute::RotaryScaling& s) {
+  if (s.kind != compute::RotaryScalingKind::yarn) return 1;
+  return s.magnitude > 0 ? s.magnitude : 1 + 0.1 * std::log(s.factor);
+}
+
+// Half a unit in the last place of what products read, relative; of fp32 ten of them, which their sums add.
+double rounding_of(const workload::PrecisionPolicy& p) {
+  if (p.eight_bit_products) return 0x1p-4;
+  if (p.product_math == compute::ProductMath::tf32 || p.activation == compute::DType::f16) return 0x1p-11;
+  return p.activation == compute::DType::bf16 ? 0x1p-8 : 10 * 0x1p-24;
+}
+
+}  // namespace
+
+double DecoderConfig::usual_score() const {
+  const double magnitude = magnitude_of(rope_scaling);
+  return magnitude * magnitude * std::sqrt(static_cast<double>(head_width()) / query_scalar());
+}
+
+double DecoderConfig::rounding_by_scores() const {
+  const double score = std::max(1.0, usual_score());
+  return attention_soft_cap > 0 ? std::max(score, 2 * score / attention_soft_cap) : score;
+}
+
+// Of n normal columns of unit size the mean of 1 / length^4 is n / (n - 4) times that of 1 / length^2, squared roots of
+// which are errors and gradients; at 4 columns it grows with the logarithm of the number of heads: 9 of some 1e5.
+double DecoderConfig::rounding_by_attention() const {
+  constexpr std::int64_t few_columns = 8;
+  return rounding_by_scores() * (qk_norm && head_width() < few_columns ? 3 : 1);
+}
+
+// A 16th: beyond it gradients are off by half of themselves and more.
+void validate_scores(const DecoderConfig& c) {
+  const double most = 1.0 / 16 / rounding_of(c.precision), found = c.rounding_by_scores();
+  if (!(found <= most)) {
+    const double score = c.usual_score();
+    const bool by_cap = found > std::max(1.0, score);
+    const std::string of =
+        by_cap ? "attention_soft_cap = " + number(c.attention_soft_cap) + " below scores of size " + number(score)
+               : "scores of size " + number(score) + ", of query_pre_attn_scalar = " + number(c.query_scalar()) +
+                     ", heads of " + std::to_string(c.head_width()) + " columns and a rotation that multiplies by " +
+                     number(magnitude_of(c.rope_scaling));
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                of + ": rounding in this precision then decides " +
+                    (by_cap ? "the slope of the cap" : "what a softmax makes of them") + "; expected " +
+                    (by_cap ? "a cap of at least " + number(2 * std::max(1.0, score) / most)
+                            : "scores up to " + number(most) +
+                                  ", by a larger query_pre_attn_scalar or a smaller rope_attention_factor") +
+                    ", or a precision of more digits");
+  }
+  if (c.qk_norm && c.head_width() < 4)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "qk_norm of heads of " + std::to_string(c.head_width()) +
+                    " columns: such a norm leaves an angle alone, whose gradient has no bound near 0 and no mean "
+                    "square over tokens, so that rounding of the shortest ones decides it; expected heads of at least "
+                    "4 columns, or qk_norm = false");
+}
+
+}  // namespace assay::models
