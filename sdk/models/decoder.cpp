@@ -139,7 +139,8 @@ void DecoderConfig::validate() const {
     fail("full_attention_every = 1 lets every layer see all tokens, so that none reads " +
          std::string(sliding_window > 0 ? "sliding_window" : "rope_local_theta") +
          "; expected at least 2, or 0 of all of them");
-  if (!(attention_soft_cap >= 0)) fail("attention_soft_cap is not a number of at least 0");
+  if (!(attention_soft_cap >= 0 && logit_soft_cap >= 0))
+    fail("attention_soft_cap and logit_soft_cap are numbers of at least 0");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");

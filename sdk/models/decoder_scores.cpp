@@ -44,6 +44,16 @@ double DecoderConfig::rounding_by_attention() const {
   return rounding_by_scores() * (qk_norm && head_width() < few_columns ? 3 : 1);
 }
 
+double DecoderConfig::rounding_by_logits() const {
+  return logit_soft_cap > 0 ? std::max(1.0, 2 * std::max(1.0, usual_logit()) / logit_soft_cap) : 1;
+}
+
+// Of random weights, sums of d_model independent products.
+double DecoderConfig::usual_logit() const {
+  const auto d = static_cast<double>(d_model), words = static_cast<double>(vocab_size);
+  return std::sqrt(2 * d / (d + words));
+}
+
 // A 16th: beyond it gradients are off by half of themselves and more.
 void validate_scores(const DecoderConfig& c) {
   const double most = 1.0 / 16 / rounding_of(c.precision), found = c.rounding_by_scores();
@@ -63,6 +73,11 @@ void validate_scores(const DecoderConfig& c) {
                                   ", by a larger query_pre_attn_scalar or a smaller rope_attention_factor") +
                     ", or a precision of more digits");
   }
+  if (!(c.rounding_by_logits() <= most))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "logit_soft_cap = " + number(c.logit_soft_cap) +
+                    ": rounding in this precision then decides the slope of the cap; expected at least " +
+                    number(2 * std::max(1.0, c.usual_logit()) / most) + ", or 0, which leaves logits as they are");
   if (c.qk_norm && c.head_width() < 4)
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "qk_norm of heads of " + std::to_string(c.head_width()) +

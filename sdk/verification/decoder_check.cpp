@@ -151,7 +151,7 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
   for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
-    *by *= c.rounding_by_attention();
+    *by *= c.rounding_by_attention() * c.rounding_by_logits();
   const double scores = 0.5 * static_cast<double>(c.step_rows() * (c.context_length - 1));
   const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
   const double close_scores = static_cast<double>(c.step_rows() * c.heads) / c.rounding_by_scores();
@@ -165,8 +165,8 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   // sqrt(2) for logits of size one, 3 u sqrt(layers), of which 2.5 deviations are 2.4 times the 3.072 u that
   // path_tolerance() knows. Usual losses, ln(vocab), are so large that these 3.072 u of them are more; with few words
   // they are not. Found with 5 words: 3.4 u of the loss in 1 layer and 5.2 u in 4, where this is 6 and 12 u.
-  const auto d = static_cast<double>(c.d_model), words = static_cast<double>(c.vocab_size);
-  const double logits = std::sqrt(2 * d / (d + words) * static_cast<double>(std::max<std::int64_t>(1, c.layers)));
+  const auto words = static_cast<double>(c.vocab_size);
+  const double logits = c.usual_logit() * std::sqrt(static_cast<double>(std::max<std::int64_t>(1, c.layers)));
   tolerance.loss *= std::max(1.0, 2.4 * logits / std::max(1.0, std::log(words)));
   return tolerance;
 }
@@ -268,6 +268,20 @@ Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer
   return compare_with_float64(host, trainer, loss_scale, shape, own);
 }
 
+// Of a normal logit. A soft cap makes of a normal logit another number, the mean of whose exponential is an integral.
+static double log_mean_exponential(double deviation, double cap) {
+  if (!(cap > 0)) return deviation * deviation / 2;
+  constexpr int steps = 400;
+  constexpr double ends = 8;
+  double sum = 0, weights = 0;
+  for (int i = 0; i <= steps; ++i) {
+    const double x = ends * (2.0 * i / steps - 1), weight = std::exp(-x * x / 2);
+    sum += weight * std::exp(cap * std::tanh(x * deviation / cap));
+    weights += weight;
+  }
+  return std::log(sum / weights);
+}
+
 // Logits of random weights are sums of d_model independent products: normal with variance d_model * 2 / (d_model +
 // vocab). The expected cross-entropy against any label is then ln(vocab) + variance / 2. Of a tied head one logit is
 // none of these: a token's own, by the embedding that its state may still lie along. It is at most d_model standard
@@ -277,8 +291,9 @@ StartingLoss starting_loss_of_decoder(const models::DecoderConfig& config, std::
   const auto d = static_cast<double>(config.d_model);
   const double variance = 2 * d / (d + vocab);
   const double allowed = 0.05 + 5 * std::sqrt((variance + 0.01) / static_cast<double>(valid_rows));
-  const double usual = std::log(vocab) + variance / 2;
-  const double own_logit = config.tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
+  const double cap = config.logit_soft_cap, usual = std::log(vocab) + log_mean_exponential(std::sqrt(variance), cap);
+  double own_logit = config.tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
+  if (cap > 0) own_logit = cap * std::tanh(own_logit / cap);
   const double most = config.tied_embeddings ? std::log(std::exp(usual) + std::exp(own_logit)) : usual;
   return {(usual + most) / 2, allowed + (most - usual) / 2};
 }

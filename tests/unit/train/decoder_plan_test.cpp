@@ -38,7 +38,7 @@ TEST(Decoder, ParameterCountsOfPublicModels) {
       {"qwen2.5-7b", 7'615'616'512},  {"qwen3-0.6b", 596'049'920},     {"qwen3-1.7b", 1'720'574'976},
       {"qwen3-4b", 4'022'468'096},    {"qwen3-8b", 8'190'735'360},     {"llama3-8b", 8'030'261'248},
       {"llama3.1-8b", 8'030'261'248}, {"llama3.2-1b", 1'235'814'400},  {"llama3.2-3b", 3'212'749'824},
-      {"gemma3-1b", 999'885'952},     {"gemma3-4b", 3'880'263'168}};
+      {"gemma2-2b", 2'614'341'888},   {"gemma3-1b", 999'885'952},      {"gemma3-4b", 3'880'263'168}};
   for (const models::PublicModel& m : models::public_models) {
     models::DecoderConfig c = config(m.size.d_model, m.size.d_ff, m.size.layers, m.size.heads);
     c.kv_heads = m.kv_heads, c.vocab_size = m.vocab_size;
