@@ -85,7 +85,6 @@ void validate_context(const DecoderConfig& c) {
     refuse(
         "a score matrix of all keys is what they are to do without; expected tiled attention, attention = \"flash\"");
   if (c.attention_sinks) refuse("expected attention_sinks = false");
-  if (c.rope_local_theta > 0) refuse("all layers turn alike; expected rope_local_theta = 0");
   if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
   if (c.keep_logits || c.side_lane || c.precision.eight_bit_products || c.precision.loss_scaling)
     refuse("expected a step without a side lane, kept logits, products of 8 bits or a loss scale");
@@ -308,8 +307,8 @@ void DecoderModel::plan_buffers() {
   }
   local_cos_ = cos_, local_sin_ = sin_;
   if (config_.rope_local_theta > 0) {
-    local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
-    local_sin_ = plan_.add("rotary.local.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+    local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
+    local_sin_ = plan_.add("rotary.local.sin", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
   }
   for (std::int64_t l = 0; l < config_.layers; ++l) {
     const std::string name = "layers." + std::to_string(l) + ".";

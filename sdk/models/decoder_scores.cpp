@@ -37,11 +37,14 @@ double DecoderConfig::rounding_by_scores() const {
   return attention_soft_cap > 0 ? std::max(score, 2 * score / attention_soft_cap) : score;
 }
 
-// Of n normal columns of unit size the mean of 1 / length^4 is n / (n - 4) times that of 1 / length^2, squared roots of
-// which are errors and gradients; at 4 columns it grows with the logarithm of the number of heads: 9 of some 1e5.
+// Where a head is short its error is as 1 / length^2 and its gradient as 1 / length. Of n normal columns of unit size
+// the mean square of the one is n / (n - 4) times that of the other; at 4 columns it grows with the logarithm of the
+// number of heads, 9 of some 1e5.
 double DecoderConfig::rounding_by_attention() const {
-  constexpr std::int64_t few_columns = 8;
-  return rounding_by_scores() * (qk_norm && head_width() < few_columns ? 3 : 1);
+  constexpr std::int64_t few_columns = 16;  // of more it is 1.15 and less
+  if (!qk_norm || head_width() >= few_columns) return rounding_by_scores();
+  const auto n = static_cast<double>(head_width());
+  return rounding_by_scores() * (n > 4 ? std::sqrt(n / (n - 4)) : 3);
 }
 
 double DecoderConfig::rounding_by_logits() const {

@@ -144,6 +144,9 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 // Of few scores nothing is averaged. N numbers have a root mean square that is off by 1 / sqrt(N) of itself, and their
 // errors make a factor that is as large as 1 / sqrt(N) of the whole error. One key alone has no gradient by its score.
 //
+// A norm at the end of a branch stores a result more, and its backward one: 4 more in a layer than the 26 that
+// path_tolerance() counts.
+//
 // Scores beyond size one, caps below it and norms of few columns make roundings larger before they reach the gradients.
 // Found, of scores of 4 to 1e5 in fp32 and of 4 to 16 in bf16, of caps from 1 to 1e-4: a half of this and less. Such
 // errors are those of the queries whose two largest scores are close, a share of 1 / score of them.
@@ -151,7 +154,7 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
   for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
-    *by *= c.rounding_by_attention() * c.rounding_by_logits();
+    *by *= c.rounding_by_attention() * c.rounding_by_logits() * (c.post_norms ? std::sqrt(30.0 / 26) : 1);
   const double scores = 0.5 * static_cast<double>(c.step_rows() * (c.context_length - 1));
   const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
   const double close_scores = static_cast<double>(c.step_rows() * c.heads) / c.rounding_by_scores();
