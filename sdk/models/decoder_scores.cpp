@@ -18,9 +18,10 @@ double magnitude_of(const compute::RotaryScaling& s) {
   return s.magnitude > 0 ? s.magnitude : 1 + 0.1 * std::log(s.factor);
 }
 
-// Half a unit in the last place of what products read, relative; of fp32 ten of them, which their sums add.
+// Half a unit in the last place of what products read, relative; of fp32 ten of them, which their sums add. Queries and
+// keys of 8-bit products are sums whose roundings average, and attention's inputs are bf16: a quarter of e4m3's.
 double rounding_of(const workload::PrecisionPolicy& p) {
-  if (p.eight_bit_products) return 0x1p-4;
+  if (p.eight_bit_products) return 0x1p-6;
   if (p.product_math == compute::ProductMath::tf32 || p.activation == compute::DType::f16) return 0x1p-11;
   return p.activation == compute::DType::bf16 ? 0x1p-8 : 10 * 0x1p-24;
 }

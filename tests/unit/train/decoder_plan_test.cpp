@@ -315,6 +315,12 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_NE(in_bf16([](auto& c) { c.attention_soft_cap = 1e-3; }).find("expected a cap of at least 0.125"),
             std::string::npos);
   EXPECT_EQ(in_bf16([](auto& c) { c.query_pre_attn_scalar = 1; }), "nothing");
+  EXPECT_EQ(in_bf16([](auto& c) {
+              c.precision.eight_bit_products = true;
+              c.rope_scaling = {.kind = compute::RotaryScalingKind::yarn, .factor = 32, .original_positions = 64};
+            }),
+            "nothing")
+      << "in 8 bits";
   EXPECT_NE(refusal([](auto& c) { c.accumulation_steps = 2, c.keep_logits = true; }).find("accumulation_steps = 1"),
             std::string::npos);
 }
