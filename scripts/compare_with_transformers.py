@@ -44,6 +44,10 @@ FAMILIES = {
     "qwen3": lambda: transformers.Qwen3Config(**SHAPE, rope_parameters=rope(1e6), tie_word_embeddings=True, head_dim=16,
                                               rms_norm_eps=1e-6),
     "gemma": lambda: transformers.GemmaConfig(**SHAPE, rope_parameters=rope(), head_dim=16),
+    # Caps that bend scores and logits of such weights.
+    "gemma2": lambda: transformers.Gemma2Config(**SHAPE, rope_parameters=rope(), head_dim=16, query_pre_attn_scalar=20,
+                                                sliding_window=8, attn_logit_softcapping=2.0,
+                                                final_logit_softcapping=3.0),
     "gemma3": lambda: transformers.Gemma3TextConfig(
         **SHAPE, head_dim=16, query_pre_attn_scalar=20, sliding_window=8,
         layer_types=["sliding_attention", "full_attention", "sliding_attention"],

@@ -28,6 +28,8 @@ class Family:
     query_scalar: float = 0.0  # scores are divided by its root; 0: head_dim
     full_every: int = 1        # every so many layers one sees everything; the others have local_theta
     local_theta: float = 0.0
+    score_cap: float = 0.0     # scores s become cap tanh(s / cap), and logits likewise; 0: they stay
+    logit_cap: float = 0.0
     window: int = 0            # tokens that they see, their own among them; 0: all before it
 
 
@@ -92,6 +94,10 @@ def make_weights(m, seed):
     return w
 
 
+def capped(x, cap):
+    return cap * torch.tanh(x / cap) if cap else x
+
+
 def forward(m, w, ids):
     b, t = ids.shape
 
@@ -115,7 +121,8 @@ def forward(m, w, ids):
         k, v = (z.repeat_interleave(m.heads // m.kv_heads, 1) for z in (k, v))
         behind = torch.arange(t)[:, None] - torch.arange(t)
         seen = (behind >= 0) & (behind < (t if sees_all or m.window == 0 else m.window))
-        a = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=(m.query_scalar or m.head_dim) ** -0.5)
+        scores = capped(q @ k.transpose(-1, -2) * (m.query_scalar or m.head_dim) ** -0.5, m.score_cap)
+        a = scores.masked_fill(~seen, -math.inf).softmax(-1) @ v
         a = linear(a.transpose(1, 2).reshape(b, t, -1), p + "self_attn.o_proj")
         x = x + (norm(a, p + "post_attention_layernorm") if m.gemma else a)
         y = norm(x, p + ("pre_feedforward_layernorm" if m.gemma else "post_attention_layernorm"))
@@ -123,7 +130,8 @@ def forward(m, w, ids):
         gate = F.gelu(gate, approximate="tanh") if m.gemma else F.silu(gate)
         h = linear(gate * linear(y, p + "mlp.up_proj"), p + "mlp.down_proj")
         x = x + (norm(h, p + "post_feedforward_layernorm") if m.gemma else h)
-    return F.linear(norm(x, "model.norm"), w["model.embed_tokens.weight" if m.tied else "lm_head.weight"])
+    logits = F.linear(norm(x, "model.norm"), w["model.embed_tokens.weight" if m.tied else "lm_head.weight"])
+    return capped(logits, m.logit_cap)
 
 
 OURS = {"self_attn.q_proj": "attn.q_proj", "self_attn.k_proj": "attn.k_proj", "self_attn.v_proj": "attn.v_proj",
@@ -157,4 +165,7 @@ FAMILIES = {
     # Of two layers the first one has the local rotation.
     "decoder_gemma": Family(gemma=True, qk_norm=True, query_scalar=10.0, full_every=2, window=5, local_theta=20.0, eps=1e-3,
                             scaling={"rope_type": "linear", "factor": 4.0}),
+    # Both caps, near the largest score and logit.
+    "decoder_gemma2": Family(gemma=True, query_scalar=10.0, full_every=2, window=5, local_theta=100.0, score_cap=1.5,
+                             logit_cap=4.0),
 }

@@ -52,7 +52,8 @@ inline constexpr auto params = assay::join(
     assay::table(
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
-        Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),
+        Param::input_path("weights").help(
+            "safetensors file to start from, or the index of several; empty: random weights from the seed"),
         Param::input_path("inputs").help(
             "safetensors file with input_ids and labels, int64 [batch, context]; empty: random"),
         Param::output_path("dump").help(

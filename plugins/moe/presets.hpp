@@ -2,6 +2,7 @@
 #pragma once
 #include <assay/plugin.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -16,6 +17,8 @@ struct Preset {
   double unit_alpha = 1, unit_limit = 0, unit_offset = 0;
   std::int64_t sliding_window = 0, full_attention_every = 0;
   bool attention_sinks = false, output_bias = false;
+  double yarn_factor = 0,
+         yarn_original_context = 0;  // of a rotation that yarn scales, between pairs that are not whole
 };
 
 inline constexpr std::array<Preset, 5> models{{
@@ -66,7 +69,9 @@ inline constexpr std::array<Preset, 5> models{{
      .sliding_window = 128,
      .full_attention_every = 2,
      .attention_sinks = true,
-     .output_bias = true},
+     .output_bias = true,
+     .yarn_factor = 32,
+     .yarn_original_context = 4096},
     {.name = "deepseek-v2-lite",
      .d_model = 2048,
      .d_ff = 10'944,
@@ -97,11 +102,13 @@ inline constexpr std::array<Preset, 5> models{{
 }};
 
 inline constexpr auto model_names =
-    std::apply([](const auto&... model) { return assay::names(model.name...); }, models);
+    std::apply([](const auto&... model) { return assay::names(model.name..., "config_file"); }, models);
 
 inline constexpr auto presets = [] {
-  constexpr std::size_t of_each = 25;
-  std::array<assay::Preset, of_each * models.size()> all{};
+  constexpr std::size_t of_each = 25, of_yarn = 6;
+  constexpr std::size_t scaled =
+      std::count_if(models.begin(), models.end(), [](const Preset& m) { return m.yarn_factor > 0; });
+  std::array<assay::Preset, of_each * models.size() + of_yarn * scaled> all{};
   std::size_t i = 0;
   for (const Preset& m : models) {
     const auto integer = [&](const char* name, std::int64_t value) {
@@ -125,6 +132,13 @@ inline constexpr auto presets = [] {
     boolean("expert_biases", m.expert_biases);
     integer("sliding_window", m.sliding_window), integer("full_attention_every", m.full_attention_every);
     boolean("attention_sinks", m.attention_sinks), boolean("output_bias", m.output_bias);
+    if (m.yarn_factor > 0) {
+      all[i++] = assay::Preset::text("model", m.name, "rope_scaling", "yarn");
+      real("rope_factor", m.yarn_factor);
+      integer("rope_original_context", static_cast<std::int64_t>(m.yarn_original_context));
+      real("rope_beta_fast", 32), real("rope_beta_slow", 1);
+      boolean("rope_truncate", false);
+    }
     real("unit_alpha", m.unit_alpha), real("unit_limit", m.unit_limit), real("unit_offset", m.unit_offset);
   }
   return all;

@@ -86,9 +86,13 @@ inline constexpr auto rank_params = assay::join(
     assay::parallel::collective_params, assay::parallel::bucket_params);
 
 inline constexpr auto params = assay::join(
-    assay::table(Param::choice("model", "tiny", model_names)
-                     .help("what it stands for (dimensions, experts, ...) can be overridden one by one; without latent "
-                           "attention, and without a scaling of the rotation, which rope_scaling sets")),
+    assay::table(
+        Param::choice("model", "tiny", model_names)
+            .help("what it stands for (dimensions, experts, ...) can be overridden one by one; without latent "
+                  "attention"),
+        Param::input_path(assay::models::of_config_file)
+            .help("in place of model: config.json of a published Qwen3, Mixtral or gpt-oss model with experts; "
+                  "what it says can be overridden one by one")),
     assay::models::presets_dimensions,
     assay::models::batch_params("sequences in a step, or a micro-batch of it, on each rank"),
     assay::models::sequence_params, expert_params, rank_params,

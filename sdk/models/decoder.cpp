@@ -8,6 +8,8 @@
 
 #include <assay/train/unbound_memory.hpp>
 
+#include "decoder_scores.hpp"
+
 namespace assay::models {
 
 using compute::DType;
@@ -83,7 +85,6 @@ void validate_context(const DecoderConfig& c) {
     refuse(
         "a score matrix of all keys is what they are to do without; expected tiled attention, attention = \"flash\"");
   if (c.attention_sinks) refuse("expected attention_sinks = false");
-  if (c.rope_local_theta > 0) refuse("all layers turn alike; expected rope_local_theta = 0");
   if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
   if (c.keep_logits || c.side_lane || c.precision.eight_bit_products || c.precision.loss_scaling)
     refuse("expected a step without a side lane, kept logits, products of 8 bits or a loss scale");
@@ -137,10 +138,12 @@ void DecoderConfig::validate() const {
     fail("full_attention_every = 1 lets every layer see all tokens, so that none reads " +
          std::string(sliding_window > 0 ? "sliding_window" : "rope_local_theta") +
          "; expected at least 2, or 0 of all of them");
-  if (!(attention_soft_cap >= 0)) fail("attention_soft_cap is not a number of at least 0");
+  if (!(attention_soft_cap >= 0 && logit_soft_cap >= 0))
+    fail("attention_soft_cap and logit_soft_cap are numbers of at least 0");
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
+  validate_scores(*this);
   if (is_split()) validate_split(*this);
   if (shares_context()) validate_context(*this);
   if (experts.any()) validate_experts(*this);
@@ -304,8 +307,8 @@ void DecoderModel::plan_buffers() {
   }
   local_cos_ = cos_, local_sin_ = sin_;
   if (config_.rope_local_theta > 0) {
-    local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
-    local_sin_ = plan_.add("rotary.local.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+    local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
+    local_sin_ = plan_.add("rotary.local.sin", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
   }
   for (std::int64_t l = 0; l < config_.layers; ++l) {
     const std::string name = "layers." + std::to_string(l) + ".";

@@ -53,20 +53,19 @@ Tensor lse_of(const DecoderConfig& c, const Tensor& lse, int which) {
 
 }  // namespace
 
-// The rotation's table has the rows of this rank's positions.
+// The rotation's tables have the rows of this rank's positions.
 void DecoderModel::rotation_of_own_chunks(Backend& b) const {
-  b.run(op::RotaryTable{.cos = plan_[whole_cos_],
-                        .sin = plan_[whole_sin_],
-                        .theta = config_.rope_theta,
-                        .scaling = config_.rope_scaling});
-  const std::int64_t length = config_.chunk_length();
-  for (const int which : {0, 1}) {
-    const std::int64_t begin = config_.chunk_begin(config_.context.rank, which);
-    b.run(op::Copy{.to = plan_[cos_].slice(0, which * length, length),
-                   .from = plan_[whole_cos_].slice(0, begin, length)});
-    b.run(op::Copy{.to = plan_[sin_].slice(0, which * length, length),
-                   .from = plan_[whole_sin_].slice(0, begin, length)});
-  }
+  const auto make = [&](const Tensor& cos, const Tensor& sin, double theta, const compute::RotaryScaling& scaling) {
+    b.run(op::RotaryTable{.cos = plan_[whole_cos_], .sin = plan_[whole_sin_], .theta = theta, .scaling = scaling});
+    const std::int64_t length = config_.chunk_length();
+    for (const int which : {0, 1}) {
+      const std::int64_t begin = config_.chunk_begin(config_.context.rank, which);
+      b.run(op::Copy{.to = cos.slice(0, which * length, length), .from = plan_[whole_cos_].slice(0, begin, length)});
+      b.run(op::Copy{.to = sin.slice(0, which * length, length), .from = plan_[whole_sin_].slice(0, begin, length)});
+    }
+  };
+  make(plan_[cos_], plan_[sin_], config_.rope_theta, config_.rope_scaling);
+  if (config_.rope_local_theta > 0) make(plan_[local_cos_], plan_[local_sin_], config_.rope_local_theta, {});
 }
 
 DecoderModel::ContextForward DecoderModel::plan_context_forward(const std::string& name) {

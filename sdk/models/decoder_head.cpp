@@ -26,9 +26,19 @@ Tensor DecoderModel::make_logits(Backend& b, std::int64_t first, std::int64_t co
                    .b = set_.compute(ids_.lm_head),
                    .c = logits,
                    .transpose_b = true});
-  if (config_.keep_logits) b.run(op::Copy{.to = plan_[kept_logits_].slice(0, first, count), .from = logits});
+  // With a backward the loss has the cap, and reads logits before it; a forward ends at those behind it.
+  const auto cap = static_cast<float>(config_.logit_soft_cap);
+  if (!config_.backward && cap > 0) b.run(op::SoftCap{.x = logits, .cap = cap, .out = logits});
+  if (!config_.keep_logits) return logits;
+  const Tensor kept = plan_[kept_logits_].slice(0, first, count);
+  if (config_.backward && cap > 0)
+    b.run(op::SoftCap{.x = logits, .cap = cap, .out = kept});
+  else
+    b.run(op::Copy{.to = kept, .from = logits});
   return logits;
 }
+
+float DecoderModel::cap_of_loss() const { return config_.backward ? static_cast<float>(config_.logit_soft_cap) : 0.0F; }
 
 void DecoderModel::head_forward(Backend& b, const Tensor* labels, std::int64_t valid_rows,
                                 std::int64_t micro_batch) const {
@@ -44,11 +54,18 @@ void DecoderModel::head_forward(Backend& b, const Tensor* labels, std::int64_t v
     const Tensor logits = make_logits(b, first, count);
     const Tensor of_labels = labels->slice(0, first, count), of_losses = losses.slice(0, first, count);
     if (config_.fused && config_.backward)
-      b.run(op::CrossEntropyInPlace{
-          .logits = logits, .labels = of_labels, .losses = of_losses, .scale = scale, .loss_scale = loss_scale_});
+      b.run(op::CrossEntropyInPlace{.logits = logits,
+                                    .labels = of_labels,
+                                    .losses = of_losses,
+                                    .scale = scale,
+                                    .loss_scale = loss_scale_,
+                                    .soft_cap = cap_of_loss()});
     else
-      b.run(op::CrossEntropyForward{
-          .logits = logits, .labels = of_labels, .losses = of_losses, .lse = plan_[lse_].slice(0, first, count)});
+      b.run(op::CrossEntropyForward{.logits = logits,
+                                    .labels = of_labels,
+                                    .losses = of_losses,
+                                    .lse = plan_[lse_].slice(0, first, count),
+                                    .soft_cap = cap_of_loss()});
     if (makes_loss_in_chunks()) head_products(b, of_labels, valid_rows, first, count, nullptr);
   }
   // The mean over all micro-batches, when the last one's losses are there.
@@ -66,7 +83,8 @@ void DecoderModel::head_products(Backend& b, const Tensor& labels, std::int64_t 
                                    .lse = plan_[lse_].slice(0, first, count),
                                    .scale = 1.0F / static_cast<float>(valid_rows),
                                    .loss_scale = loss_scale_,
-                                   .dlogits = dlogits});
+                                   .dlogits = dlogits,
+                                   .soft_cap = cap_of_loss()});
   const Tensor x = plan_[final_normed_].slice(0, first, count);
   // Not on the side lane in chunks: the next chunk's logits would overwrite what it reads.
   if (makes_loss_in_chunks())

@@ -6,7 +6,7 @@
 
 namespace assay::models {
 
-compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
+compute::RotaryScaling rope_scaling(const Case& c, std::span<const Preset> presets) {
   using Kind = compute::RotaryScalingKind;
   constexpr workload::OfChoices settings[] = {{"rope_factor", {"linear", "llama3", "yarn"}},
                                               {"rope_original_context", {"llama3", "yarn"}},
@@ -16,9 +16,7 @@ compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
                                               {"rope_beta_slow", {"yarn"}},
                                               {"rope_truncate", {"yarn"}},
                                               {"rope_attention_factor", {"yarn"}}};
-  const bool has_sizes = std::string_view(decided_by) == "size";
-  workload::require_read(c, "rope_scaling", settings, rope_scaling_params,
-                         has_sizes ? std::span<const Preset>(model_presets) : std::span<const Preset>());
+  workload::require_read(c, "rope_scaling", settings, rope_scaling_params, presets);
   compute::RotaryScaling s;
   s.kind = c.choice("rope_scaling", rope_scalings);
   s.factor = c.get<double>("rope_factor");
@@ -33,7 +31,7 @@ compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
   };
   if (s.kind == Kind::none) return s;
   // A file of a model may say so.
-  const bool is_of_file = has_sizes && !c.get<std::string_view>(of_config_file).empty();
+  const bool is_of_file = !c.get<std::string_view>(of_config_file).empty();
   if (s.factor == 1 && !(s.kind == Kind::yarn && s.magnitude > 0) && !is_of_file)
     refuse(
         "scales by rope_factor = 1, which changes nothing; expected rope_factor above 1, or rope_scaling = \"none\"");
@@ -47,11 +45,11 @@ compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
   return s;
 }
 
-DecoderConfig decoder_config(const Case& c, const char* decided_by) {
-  if (std::string_view(decided_by) == "size" && c.get<std::string>("size") == of_config_file &&
-      c.get<std::string>(of_config_file).empty())
+DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<const Preset> presets) {
+  if (c.get<std::string>(decided_by) == of_config_file && c.get<std::string>(of_config_file).empty())
     throw Error(ASSAY_INVALID_ARGUMENT,
-                "size = \"config_file\" is of a model that has one; expected config_file = \"path of a config.json\"");
+                std::string(decided_by) +
+                    " = \"config_file\" is of a model that has one; expected config_file = \"path of a config.json\"");
   require_dimensions(c, decided_by, {"d_model", "d_ff", "layers", "heads"});
   DecoderConfig model;
   model.d_model = c.get<std::int64_t>("d_model");
@@ -65,7 +63,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.output_bias = c.get<bool>("output_bias");
   model.tied_embeddings = c.get<bool>("tied_embeddings");
   model.rope_theta = c.get<double>("rope_theta");
-  model.rope_scaling = rope_scaling(c, decided_by);
+  model.rope_scaling = rope_scaling(c, presets);
   model.post_norms = c.get<bool>("post_norms");
   model.norms_from_one = c.get<bool>("norms_from_one");
   model.gate_activation = c.choice("gate_activation", gate_activations);
@@ -77,6 +75,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.full_attention_every = c.get<std::int64_t>("full_attention_every");
   model.attention_sinks = c.get<bool>("attention_sinks");
   model.attention_soft_cap = c.get<double>("attention_soft_cap");
+  model.logit_soft_cap = c.get<double>("logit_soft_cap");
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.batch_size = c.get<std::int64_t>("batch_size");
   model.context_length = c.get<std::int64_t>("context_length");

@@ -186,7 +186,8 @@ void DecoderModel::split_losses(Backend& b, const Tensor& logits, const Tensor& 
                                 .labels = labels,
                                 .losses = own.slice(0, 1, 1).view({count}),
                                 .lse = own.slice(0, 0, 1).view({count}),
-                                .classes = own_classes()});
+                                .classes = own_classes(),
+                                .soft_cap = cap_of_loss()});
   wait(b, exchange(b, own, parts, [&](train::PartExchange& ranks) { return ranks.gather(b, parts); }), parts);
   const Tensor log_sums = plan_[split_.part_log_sums].slice(0, 0, count);
   const Tensor losses = plan_[losses_].slice(0, micro_batch * (1 + ranks) * n, (1 + ranks) * n);
@@ -212,7 +213,8 @@ void DecoderModel::split_logits_backward(Backend& b, const Tensor& labels, std::
                                  .scale = 1.0F / static_cast<float>(valid_rows),
                                  .loss_scale = loss_scale_,
                                  .dlogits = logits,
-                                 .classes = own_classes()});
+                                 .classes = own_classes(),
+                                 .soft_cap = cap_of_loss()});
 }
 
 void DecoderModel::split_backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {

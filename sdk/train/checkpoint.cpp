@@ -82,7 +82,9 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
           problems;
     // As "model-00001-of-00003.safetensors" is named.
     if (file.file().filename().string().find("-of-") != std::string::npos)
-      problems += "; this file is one of several by its name, and expected is one with the whole model";
+      problems +=
+          "; this file is one of several by its name, and expected is one with the whole model, or the index of all, "
+          "model.safetensors.index.json";
     throw Error(ASSAY_INVALID_ARGUMENT, file.file().string() + ": " + problems);
   }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -52,14 +54,15 @@ void write_all(int fd, const void* data, std::size_t bytes, const std::filesyste
 
 // The JSON of a header, or nothing. Throws where a name stands twice, or values lie deeper than the format's: whatever
 // walks a value does so by recursion, and a header may be nested a million times.
-json header_of(const std::filesystem::path& file, const std::string& text) {
+// `names_at`: how deep they lie.
+json header_of(const std::filesystem::path& file, const std::string& text, int names_at = 1) {
   constexpr int deepest = 2;
   std::set<std::string> names;
   return json::parse(
       text,
       [&](int depth, json::parse_event_t event, json& value) {
         using Event = json::parse_event_t;
-        if (event == Event::key && depth == 1 && !names.insert(value.get<std::string>()).second)
+        if (event == Event::key && depth == names_at && !names.insert(value.get<std::string>()).second)
           fail(file, "names tensor '" + value.get<std::string>() + "' twice");
         if (depth > deepest && (event == Event::object_start || event == Event::array_start))
           fail(file, "its header has values within each other that no tensor has; is it a safetensors file?");
@@ -88,28 +91,29 @@ void require_no_gaps(const std::filesystem::path& file, const std::map<std::stri
   }
 }
 
-}  // namespace
-
-SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::move(file)) {
-  std::ifstream in(file_, std::ios::binary);
-  if (!in) fail(file_, "cannot be opened");
+std::map<std::string, StoredTensor> tensors_of(const std::filesystem::path& file) {
+  std::map<std::string, StoredTensor> tensors;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) fail(file, "cannot be opened");
   in.seekg(0, std::ios::end);
   const auto size = static_cast<std::uint64_t>(in.tellg());
   in.seekg(0);
   unsigned char length_bytes[8] = {};
-  if (!in.read(reinterpret_cast<char*>(length_bytes), 8)) fail(file_, "is no safetensors file: shorter than 8 bytes");
+  if (!in.read(reinterpret_cast<char*>(length_bytes), 8)) fail(file, "is no safetensors file: shorter than 8 bytes");
   std::uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | length_bytes[i];
   if (length > longest_header || 8 + length > size) {
     if (length_bytes[0] == '{')
-      fail(file_, "is JSON, as the index of a model in several files is; expected one safetensors file with all of it");
-    fail(file_, "is no safetensors file, or is cut short: its header would be " + std::to_string(length) +
-                    " bytes of " + std::to_string(size));
+      fail(file,
+           "is JSON, as the index of a model in several files is; expected a safetensors file, or an index by the name "
+           "of one, model.safetensors.index.json");
+    fail(file, "is no safetensors file, or is cut short: its header would be " + std::to_string(length) + " bytes of " +
+                   std::to_string(size));
   }
   std::string text(length, '\0');
   in.read(text.data(), static_cast<std::streamsize>(length));
-  const json header = header_of(file_, text);
-  if (!header.is_object()) fail(file_, "its header is no JSON object");
+  const json header = header_of(file, text);
+  if (!header.is_object()) fail(file, "its header is no JSON object");
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     StoredTensor t;
@@ -124,24 +128,72 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
       end = whole_number(offsets.at(1));
       if (offsets.size() != 2) throw std::invalid_argument("more than two offsets");
     } catch (const std::exception&) {
-      fail(file_, "tensor '" + name +
-                      "': malformed header entry; expected dtype, a text, shape, a list of whole numbers, and "
-                      "data_offsets, two of them");
+      fail(file, "tensor '" + name +
+                     "': malformed header entry; expected dtype, a text, shape, a list of whole numbers, and "
+                     "data_offsets, two of them");
     }
     bool known = false;
     for (const DTypeName& d : dtype_names)
       if (dtype == d.name) t.dtype = d.dtype, known = true;
-    if (!known) fail(file_, "tensor '" + name + "' has dtype " + dtype + "; known: F32, BF16, F16, I64, I32, U8");
+    if (!known) fail(file, "tensor '" + name + "' has dtype " + dtype + "; known: F32, BF16, F16, I64, I32, U8");
     // Numbers of a file: none of these sums and products may wrap.
     const std::optional<std::size_t> expected = compute::bytes_of(t.dtype, t.dims);
     if (!expected || end < begin || end - begin != *expected || end > size - 8 - length)
-      fail(file_, "tensor '" + name + "' claims bytes " + std::to_string(begin) + " to " + std::to_string(end) +
-                      ", which does not fit its shape or the file's size; is the file cut short?");
+      fail(file, "tensor '" + name + "' claims bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+                     ", which does not fit its shape or the file's size; is the file cut short?");
     t.offset = 8 + length + begin;
     t.bytes = *expected;
-    tensors_[name] = t;
+    tensors[name] = t;
   }
-  require_no_gaps(file_, tensors_, 8 + length, size);
+  require_no_gaps(file, tensors, 8 + length, size);
+  return tensors;
+}
+
+}  // namespace
+
+SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::move(file)) {
+  if (file_.string().ends_with(".safetensors.index.json")) {
+    read_index();
+    return;
+  }
+  shards_.push_back(file_);
+  tensors_ = tensors_of(file_);
+}
+
+void SafetensorsReader::read_index() {
+  std::ifstream in(file_, std::ios::binary);
+  if (!in) fail(file_, "cannot be opened");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const json index = header_of(file_, text, 2);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    fail(file_, "is no index; expected JSON with \"weight_map\", the file of each tensor by its name");
+  std::map<std::string, std::size_t> shards;  // by the name of the file
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    if (!shard.is_string() || std::filesystem::path(shard.get<std::string>()).has_parent_path())
+      fail(file_,
+           "the file of tensor '" + name + "' is " + shard.dump() + "; expected the name of one beside the index");
+    shards.try_emplace(shard.get<std::string>(), 0);
+  }
+  for (auto& [name, number] : shards) {
+    number = shards_.size();
+    shards_.push_back(file_.parent_path() / name);
+    for (auto& [tensor, stored] : tensors_of(shards_.back())) {
+      const auto said = index["weight_map"].find(tensor);
+      if (said == index["weight_map"].end())
+        fail(file_, "has no tensor '" + tensor + "', which " + name + " has; is it the index of other files?");
+      stored.shard = number;
+      const auto [there, is_new] = tensors_.emplace(tensor, stored);
+      if (!is_new)
+        fail(file_, "tensor '" + tensor + "' is in two files, " + shards_[there->second.shard].filename().string() +
+                        " and " + name + "; is one of them of another model?");
+    }
+  }
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end() || found->second.shard != shards.at(shard.get<std::string>()))
+      fail(file_,
+           "says that tensor '" + name + "' is in " + shard.get<std::string>() + ", which has none of this name");
+  }
 }
 
 const StoredTensor& SafetensorsReader::at(const std::string& name) const {
@@ -153,10 +205,11 @@ const StoredTensor& SafetensorsReader::at(const std::string& name) const {
 std::vector<std::byte> SafetensorsReader::read(const std::string& name) const {
   const StoredTensor& t = at(name);
   std::vector<std::byte> bytes(t.bytes);
-  std::ifstream in(file_, std::ios::binary);
+  const std::filesystem::path& file = shards_[t.shard];
+  std::ifstream in(file, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(t.offset));
   if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(t.bytes)))
-    fail(file_, "tensor '" + name + "' cannot be read");
+    fail(file, "tensor '" + name + "' cannot be read");
   return bytes;
 }
 

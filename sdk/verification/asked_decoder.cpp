@@ -24,7 +24,7 @@ AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optim
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings", recomputation, "output_bias", "attention_sinks"})
     asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
-  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "lr", "muon_lr"})
+  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "logit_soft_cap", "lr", "muon_lr"})
     asked_.emplace_back(of, c.get<double>(of));
   for (const char* of : {"rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_beta_fast",
                          "rope_beta_slow", "rope_attention_factor"})
@@ -75,6 +75,7 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"rope_theta", m.rope_theta},
           {"norm_eps", m.norm_eps},
           {"attention_soft_cap", m.attention_soft_cap},
+          {"logit_soft_cap", m.logit_soft_cap},
           {"lr", o.lr},
           {"muon_lr", o.muon.lr},
           {"rope_factor", m.rope_scaling.factor},

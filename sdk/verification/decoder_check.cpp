@@ -83,7 +83,7 @@ Batch batch_of(const models::DecoderConfig& c, const SharedWork& shared) {
 // gradients are that path_tolerance() speaks of, though by forward's roundings alone; 3 deviations of the difference of
 // two are sqrt(2) x 3 / 2.5 of that, at most.
 double choice_rounding(const models::DecoderConfig& c) {
-  return 1.7 * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
+  return 1.7 * c.rounding_by_attention() * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
 }
 
 // The ids of a model of the first layers alone.
@@ -143,22 +143,33 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 //
 // Of few scores nothing is averaged. N numbers have a root mean square that is off by 1 / sqrt(N) of itself, and their
 // errors make a factor that is as large as 1 / sqrt(N) of the whole error. One key alone has no gradient by its score.
+//
+// A norm at the end of a branch stores a result more, and its backward one: 4 more in a layer than the 26 that
+// path_tolerance() counts.
+//
+// Scores beyond size one, caps below it and norms of few columns make roundings larger before they reach the gradients.
+// Found, of scores of 4 to 1e5 in fp32 and of 4 to 16 in bf16, of caps from 1 to 1e-4: a half of this and less. Such
+// errors are those of the queries whose two largest scores are close, a share of 1 / score of them.
 PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
+  for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
+    *by *= c.rounding_by_attention() * c.rounding_by_logits() * (c.post_norms ? std::sqrt(30.0 / 26) : 1);
   const double scores = 0.5 * static_cast<double>(c.step_rows() * (c.context_length - 1));
   const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
+  const double close_scores = static_cast<double>(c.step_rows() * c.heads) / c.rounding_by_scores();
+  const double of_close = c.rounding_by_scores() > 1 ? 1 / std::sqrt(std::max(1.0, close_scores)) : 0;
   // Many scores leave the gradients by queries and keys as large as path_tolerance() takes them.
   constexpr double few_scores = 1024;
   if (scores < few_scores) tolerance.cancelled = std::sqrt(rounded_terms) * (1 + of_one);
-  tolerance.factor = std::min(tolerance.gradient, tolerance.factor + of_one * tolerance.gradient);
+  tolerance.factor = std::min(tolerance.gradient, tolerance.factor + std::max(of_one, of_close) * tolerance.gradient);
   // Logits of random weights have a variance of 2 d / (d + vocab). Both paths round a state some 12 times in each
   // layer, and a token's loss has the roundings of its label's logit and of the others: 0.43 u sqrt(2 x 12 x layers)
   // sqrt(2) for logits of size one, 3 u sqrt(layers), of which 2.5 deviations are 2.4 times the 3.072 u that
   // path_tolerance() knows. Usual losses, ln(vocab), are so large that these 3.072 u of them are more; with few words
   // they are not. Found with 5 words: 3.4 u of the loss in 1 layer and 5.2 u in 4, where this is 6 and 12 u.
-  const auto d = static_cast<double>(c.d_model), words = static_cast<double>(c.vocab_size);
-  const double logits = std::sqrt(2 * d / (d + words) * static_cast<double>(std::max<std::int64_t>(1, c.layers)));
+  const auto words = static_cast<double>(c.vocab_size);
+  const double logits = c.usual_logit() * std::sqrt(static_cast<double>(std::max<std::int64_t>(1, c.layers)));
   tolerance.loss *= std::max(1.0, 2.4 * logits / std::max(1.0, std::log(words)));
   return tolerance;
 }
@@ -260,6 +271,20 @@ Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer
   return compare_with_float64(host, trainer, loss_scale, shape, own);
 }
 
+// Of a normal logit. A soft cap makes of a normal logit another number, the mean of whose exponential is an integral.
+static double log_mean_exponential(double deviation, double cap) {
+  if (!(cap > 0)) return deviation * deviation / 2;
+  constexpr int steps = 400;
+  constexpr double ends = 8;
+  double sum = 0, weights = 0;
+  for (int i = 0; i <= steps; ++i) {
+    const double x = ends * (2.0 * i / steps - 1), weight = std::exp(-x * x / 2);
+    sum += weight * std::exp(cap * std::tanh(x * deviation / cap));
+    weights += weight;
+  }
+  return std::log(sum / weights);
+}
+
 // Logits of random weights are sums of d_model independent products: normal with variance d_model * 2 / (d_model +
 // vocab). The expected cross-entropy against any label is then ln(vocab) + variance / 2. Of a tied head one logit is
 // none of these: a token's own, by the embedding that its state may still lie along. It is at most d_model standard
@@ -269,8 +294,9 @@ StartingLoss starting_loss_of_decoder(const models::DecoderConfig& config, std::
   const auto d = static_cast<double>(config.d_model);
   const double variance = 2 * d / (d + vocab);
   const double allowed = 0.05 + 5 * std::sqrt((variance + 0.01) / static_cast<double>(valid_rows));
-  const double usual = std::log(vocab) + variance / 2;
-  const double own_logit = config.tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
+  const double cap = config.logit_soft_cap, usual = std::log(vocab) + log_mean_exponential(std::sqrt(variance), cap);
+  double own_logit = config.tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
+  if (cap > 0) own_logit = cap * std::tanh(own_logit / cap);
   const double most = config.tied_embeddings ? std::log(std::exp(usual) + std::exp(own_logit)) : usual;
   return {(usual + most) / 2, allowed + (most - usual) / 2};
 }

@@ -405,6 +405,12 @@ class Reference {
     for (const std::int64_t label : labels) valid += label >= 0 ? 1 : 0;
     for (std::size_t r = 0; r < logits.rows; ++r) {
       double* row = logits.row(r);
+      const double cap = c_.logit_soft_cap;
+      std::vector<double> slopes(cap > 0 ? logits.columns : 0);
+      for (std::size_t j = 0; j < slopes.size(); ++j) {
+        const double t = std::tanh(row[j] / cap);
+        row[j] = cap * t, slopes[j] = 1 - t * t;
+      }
       const double largest = *std::max_element(row, row + logits.columns);
       double total = 0;
       for (std::size_t j = 0; j < logits.columns; ++j) total += std::exp(row[j] -= largest);
@@ -412,6 +418,7 @@ class Reference {
       if (labels[r] >= 0) loss_ += (std::log(total) - of_label) / valid;
       for (std::size_t j = 0; j < logits.columns; ++j) row[j] = labels[r] >= 0 ? std::exp(row[j]) / total / valid : 0;
       if (labels[r] >= 0) row[static_cast<std::size_t>(labels[r])] -= 1 / valid;
+      for (std::size_t j = 0; j < slopes.size(); ++j) row[j] *= slopes[j];
     }
     return logits;
   }

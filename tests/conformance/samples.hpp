@@ -81,6 +81,9 @@ inline op::Multiply sample(Given& g, Kind<op::Multiply>) {
 inline op::Scale sample(Given& g, Kind<op::Scale>) {
   return {.x = g.numbers(sample_shape), .factor = 3, .out = g.room(sample_shape)};
 }
+inline op::SoftCap sample(Given& g, Kind<op::SoftCap>) {
+  return {.x = g.numbers(sample_shape), .cap = 2, .out = g.room(sample_shape)};
+}
 inline op::ActivationForward sample(Given& g, Kind<op::ActivationForward>) {
   return {.kind = compute::Activation::gelu_erf, .x = g.numbers(sample_shape), .y = g.room(sample_shape)};
 }

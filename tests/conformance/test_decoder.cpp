@@ -106,7 +106,14 @@ constexpr Variant family_variants[] = {
      .fused = false,
      .flash = true,
      .checkpointing = true,
-     .family = "decoder_gemma"}};
+     .family = "decoder_gemma"},
+    {.name = "gemma2_in_chunks",
+     .fused = true,
+     .flash = true,
+     .checkpointing = false,
+     .loss_chunks = 3,
+     .family = "decoder_gemma2"},
+    {.name = "gemma2_unfused", .fused = false, .flash = false, .checkpointing = false, .family = "decoder_gemma2"}};
 
 PrecisionPolicy policy(const char* name) { return workload::precision_policy(name, backend().kind()); }
 
@@ -263,7 +270,8 @@ bool is_served(std::string_view precision, const Variant& v) {
   // Tiled attention of 16 bits on CUDA serves heads of multiples of 8.
   if (is_cuda() && v.flash && precision != "fp32" && precision != "tf32" && config_of(v, {}).head_width() % 8 != 0)
     return false;
-  if (precision.starts_with("fp8")) return v.fused && v.reference() != std::string_view("decoder_gemma") && !v.windows;
+  const bool is_gemma = std::string_view(v.reference()).starts_with("decoder_gemma");
+  if (precision.starts_with("fp8")) return v.fused && !is_gemma && !v.windows;
   return is_cuda() || (precision != "tf32" && precision != "fp16");
 }
 

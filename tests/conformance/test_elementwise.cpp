@@ -48,6 +48,22 @@ TEST(Elementwise, AddMultiplyScale) {
     }
 }
 
+TEST(Elementwise, SoftCapStaysBelowItsCap) {
+  for (const DType t : float_types())
+    for (const std::int64_t n : sizes) {
+      Values x = random_values(t, n, 1, 0, 4);
+      if (n > 1) x[1] = 1e4;
+      const DeviceTensor in(t, {n}, x), out(t, {n});
+      const Values expected = map(x, [](double v) { return 1.5 * std::tanh(v / 1.5); });
+      run([&] { backend().run(op::SoftCap{.x = in, .cap = 1.5F, .out = out}); });
+      check("soft_cap", t, out.read(), expected, tolerance_of(t, 5e-7));
+      run([&] { backend().run(op::SoftCap{.x = in, .cap = 1.5F, .out = in}); });
+      EXPECT_EQ(in.read(), out.read());
+    }
+  const DeviceTensor x(DType::f32, {4});
+  EXPECT_THROW(backend().run(op::SoftCap{.x = x, .cap = 0, .out = x}), Error);
+}
+
 // ---- activations ---------------------------------------------------------------------------------------------------
 
 double activation(Activation kind, double x) {

@@ -191,6 +191,7 @@ void MutantBackend::break_last_gradient(const Tensor& dlogits) const {
 
 void MutantBackend::execute(const op::CrossEntropyForward& op) {
   op::CrossEntropyForward changed = op;
+  if (op.soft_cap > 0 && broken("cross_entropy_forward.cap_ignored")) changed.soft_cap = 0;
   if (op.classes.first > 0 && broken("cross_entropy.first_class_ignored")) changed.classes.first = 0;
   if (op.classes.each > 1 && broken("cross_entropy.wide_columns_ignored")) changed.classes.each = 1;
   with_broken_labels(op.labels, classes_of(op.logits, op.classes), [&] { real().run(changed); });
@@ -208,6 +209,7 @@ void MutantBackend::execute(const op::CrossEntropyForward& op) {
 
 void MutantBackend::execute(const op::CrossEntropyBackward& op) {
   op::CrossEntropyBackward changed = op;
+  if (op.soft_cap > 0 && broken("cross_entropy_backward.cap_ignored")) changed.soft_cap = 0;
   if (broken("cross_entropy.gradient_1_percent")) changed.scale *= too_large;
   if (op.classes.first > 0 && broken("cross_entropy.first_class_ignored")) changed.classes.first = 0;
   with_broken_labels(op.labels, classes_of(op.logits, op.classes), [&] { real().run(changed); });
@@ -221,6 +223,8 @@ void MutantBackend::execute(const op::CrossEntropyBackward& op) {
 
 void MutantBackend::execute(const op::CrossEntropyInPlace& op) {
   op::CrossEntropyInPlace changed = op;
+  if (op.soft_cap > 0 && broken("cross_entropy_in_place.cap_ignored")) changed.soft_cap = 0;
+  if (op.soft_cap > 0 && broken("cross_entropy_in_place.cap_twice")) changed.soft_cap *= 2;
   if (broken("cross_entropy.gradient_1_percent")) changed.scale *= too_large;
   with_broken_labels(op.labels, op.logits.dim(-1), [&] { real().run(changed); });
   break_last_loss(op.losses);

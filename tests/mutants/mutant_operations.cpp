@@ -138,6 +138,12 @@ void MutantBackend::execute(const op::Scale& op) {
   real().run(changed);
 }
 
+void MutantBackend::execute(const op::SoftCap& op) {
+  op::SoftCap changed = op;
+  if (broken("soft_cap.half_the_cap")) changed.cap /= 2;
+  real().run(changed);
+}
+
 void MutantBackend::execute(const op::ActivationForward& op) {
   if (!broken("activation_forward.identity")) return real().run(op);
   const Values<float> in = floats(op.x);

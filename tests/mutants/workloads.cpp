@@ -102,8 +102,12 @@ std::vector<TriedCase> make_cases() {
       of_gemma +
           "tied_embeddings = true\npost_norms = true\nnorms_from_one = true\ngate_activation = \"gelu_tanh\"\n"
           "scaled_embeddings = true\nquery_pre_attn_scalar = 20\nrope_local_theta = 100\nqk_norm = "
-          "true\nsliding_window = 6\nfull_attention_every = 2\n");
-  cases.back().only = {"rms_norm_forward", "rms_norm_backward", "swiglu", "scale"};
+          "true\nsliding_window = 6\nfull_attention_every = 2\nlogit_soft_cap = 3\n");
+  cases.back().only = {"rms_norm_forward",       "rms_norm_backward",     "swiglu", "scale", "cross_entropy_forward",
+                       "cross_entropy_backward", "cross_entropy_in_place"};
+
+  add("decoder", "forward", decoder_model + "pass = \"forward\"\nlogit_soft_cap = 3\n");
+  cases.back().only = {"soft_cap"};
 
   add("decoder", "window",
       step + "sliding_window = 5\nfull_attention_every = 2\nattention_sinks = true\nattention_soft_cap = 1.5\n");

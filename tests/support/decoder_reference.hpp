@@ -30,12 +30,18 @@ inline models::DecoderConfig family_config(const std::string& family) {
     c.query_pre_attn_scalar = 10;
     c.sliding_window = 5, c.full_attention_every = 2, c.rope_local_theta = 20, c.norm_eps = 1e-3;
     c.rope_scaling = {.kind = Kind::linear, .factor = 4};
+  } else if (family == "decoder_gemma2") {
+    c.post_norms = c.norms_from_one = c.scaled_embeddings = true;
+    c.gate_activation = compute::Activation::gelu_tanh;
+    c.query_pre_attn_scalar = 10;
+    c.sliding_window = 5, c.full_attention_every = 2;
+    c.attention_soft_cap = 1.5, c.logit_soft_cap = 4;
   } else {
     throw std::invalid_argument("no family of decoders has the data " + family);
   }
   return c;
 }
-inline constexpr const char* decoder_families[] = {"decoder_llama3", "decoder_yarn", "decoder_gemma"};
+inline constexpr const char* decoder_families[] = {"decoder_llama3", "decoder_yarn", "decoder_gemma", "decoder_gemma2"};
 
 template <class ValuesOf>
 double worst_decoder_error(const std::string& prefix, ValuesOf values_of) {

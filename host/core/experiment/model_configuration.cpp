@@ -12,96 +12,13 @@
 
 #include "common/foreign_json.hpp"
 #include "common/suggest.hpp"
+#include "experiment/model_families.hpp"
 
 namespace assay::host::experiment {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// A row says what all models of a family have and no field of their files says.
-struct Family {
-  const char *model_type, *architecture;
-  bool qkv_bias = false;            // in every model
-  bool qk_norm = false;             // norms on queries and keys
-  bool says_attention_bias = true;  // a field that may be true, of biases that include the output's
-  bool says_mlp_bias = false;
-  bool requires_head_dim = false;  // left out it is no quotient
-  bool requires_key_heads = true;  // left out they are a number that transformers sets, and not as many as of queries
-  bool gemma = false;              // weights of norms count from one, GeGLU, scaled embeddings, tied where left out
-  bool post_norms = false;         // at the ends of branches
-  bool local_layers = false;       // with a window and a rotation of their own
-};
-constexpr Family known_families[] = {
-    {.model_type = "llama", .architecture = "LlamaForCausalLM", .says_mlp_bias = true, .requires_key_heads = false},
-    {.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .qkv_bias = true, .says_attention_bias = false},
-    {.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .qk_norm = true, .requires_head_dim = true},
-    {.model_type = "gemma", .architecture = "GemmaForCausalLM", .requires_head_dim = true, .gemma = true},
-    {.model_type = "gemma3_text",
-     .architecture = "Gemma3ForCausalLM",
-     .qk_norm = true,
-     .requires_head_dim = true,
-     .gemma = true,
-     .post_norms = true,
-     .local_layers = true}};
-
-// Fields that change no number of a training that starts here: they name the tokens of a tokenizer, formats and the
-// program that wrote the file, or say how text is generated. Workloads draw the weights that training starts from as
-// their pages say; max_position_embeddings is a bound, and pretraining_tp says how products are cut.
-constexpr const char* without_meaning[] = {
-    "_name_or_path",  "bos_token_id",      "cache_implementation",    "dtype",
-    "eos_token_id",   "initializer_range", "max_position_embeddings", "pad_token_id",
-    "pretraining_tp", "torch_dtype",       "transformers_version",    "unsloth_fixed",
-    "use_cache"};
-
-// The parameters that a file may decide. "size" is the one that a file takes the place of.
-constexpr const char* decided[] = {"size",
-                                   "d_model",
-                                   "d_ff",
-                                   "layers",
-                                   "heads",
-                                   "kv_heads",
-                                   "head_dim",
-                                   "vocab_size",
-                                   "qkv_bias",
-                                   "qk_norm",
-                                   "tied_embeddings",
-                                   "rope_theta",
-                                   "norm_eps",
-                                   "rope_scaling",
-                                   "rope_factor",
-                                   "rope_original_context",
-                                   "rope_low_freq_factor",
-                                   "rope_high_freq_factor",
-                                   "rope_beta_fast",
-                                   "rope_beta_slow",
-                                   "rope_truncate",
-                                   "rope_attention_factor",
-                                   "rope_local_theta",
-                                   "post_norms",
-                                   "norms_from_one",
-                                   "gate_activation",
-                                   "scaled_embeddings",
-                                   "query_pre_attn_scalar",
-                                   "sliding_window",
-                                   "full_attention_every"};
-
-constexpr bool is_decided(std::string_view name) {
-  return std::find(std::begin(decided), std::end(decided), name) != std::end(decided);
-}
-
-// One of `decided`: another name does not compile.
-class DecidedParam {
- public:
-  // NOLINTNEXTLINE(google-explicit-constructor): a literal stands for it
-  consteval DecidedParam(const char* name) : name_(name) {
-    if (!is_decided(name)) throw "the name is missing in `decided`";
-  }
-  const char* name() const { return name_; }
-
- private:
-  const char* name_;
-};
 
 struct Parsed {
   Json json;
@@ -225,6 +142,7 @@ class ConfigurationReader {
     read_dimensions(*family);
     read_attention(*family);
     read_feed_forward(*family);
+    read_experts(*family);
     const auto tied = fields_.boolean("tie_word_embeddings", !family->gemma);
     put("tied_embeddings", family->gemma ? std::optional(tied.value_or(true)) : tied);
     put("norm_eps", fields_.number("rms_norm_eps"));
@@ -251,13 +169,7 @@ class ConfigurationReader {
     const auto found = std::find_if(std::begin(known_families), std::end(known_families),
                                     [&](const Family& f) { return type && *type == f.model_type; });
     if (found == std::end(known_families)) {
-      bool has_experts = false;
-      for (const char* count : {"num_experts", "num_local_experts", "n_routed_experts"})
-        has_experts = has_experts || fields_.has(count);
-      if (type)
-        fields_.problem("model_type",
-                        fmt::format("a family that is known here: {}{}", fmt::join(types, ", "),
-                                    has_experts ? "; the workload moe has models with experts by their names" : ""));
+      if (type) fields_.problem("model_type", fmt::format("a family that is known here: {}", fmt::join(types, ", ")));
       return nullptr;
     }
     const Json expected = Json::array({found->architecture});
@@ -284,7 +196,7 @@ class ConfigurationReader {
     if (width && heads && !columns && *width % *heads != 0)
       fields_.problem("hidden_size", fmt::format("a multiple of \"num_attention_heads\", {}, or \"head_dim\"", *heads));
     if (columns && *columns % 2 != 0) fields_.problem("head_dim", "an even number, whose pairs are rotated");
-    if (family.local_layers) return read_layer_types(layers.value_or(0));
+    if (family.local_layers) return read_layer_types(family, layers.value_or(0));
     if (const Json* const kinds = fields_.at("layer_types")) {
       const bool all_full = kinds->is_array() && std::all_of(kinds->begin(), kinds->end(),
                                                              [](const Json& kind) { return kind == "full_attention"; });
@@ -295,12 +207,16 @@ class ConfigurationReader {
     }
   }
 
-  // Every n-th layer sees all keys. A file says n, or lists the kinds of all layers: the first full one is the n-th.
-  void read_layer_types(std::int64_t layers) {
+  // Every n-th layer sees all keys. A file says n, or lists the kinds of all layers, of which the first full one is the
+  // n-th; or the family has one n.
+  void read_layer_types(const Family& family, std::int64_t layers) {
     put("sliding_window", fields_.count("sliding_window"));
-    fields_.know("_sliding_window_pattern");  // of the class, beside the list
     const Json* const kinds = fields_.at("layer_types");
-    const auto pattern = fields_.count("sliding_window_pattern", kinds == nullptr);
+    std::optional<std::int64_t> pattern = family.full_every;
+    if (family.full_every == 0) {
+      fields_.know("_sliding_window_pattern");  // of the class, beside the list
+      pattern = fields_.count("sliding_window_pattern", kinds == nullptr);
+    }
     if (!kinds) return put("full_attention_every", pattern);
     std::int64_t every = 0;
     bool is_regular = kinds->is_array() && static_cast<std::int64_t>(kinds->size()) == layers;
@@ -324,12 +240,14 @@ class ConfigurationReader {
       fields_.only("attention_bias", false, "set qkv_bias and output_bias in the experiment instead");
     if (const auto rate = fields_.number("attention_dropout", false); rate && *rate != 0)
       fields_.problem("attention_dropout", "0: no weight of attention is dropped here");
-    if (family.local_layers) {
+    if (family.gpt_oss) fields_.only("attention_bias", true, "models of this family have biases");
+    if (family.gpt_oss) put("output_bias", Value(true)), put("attention_sinks", Value(true));
+    if (family.caps_logits) {
       put("query_pre_attn_scalar", fields_.number("query_pre_attn_scalar"));
-      for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
-        if (fields_.has(cap)) fields_.problem(cap, "null: soft caps are not read from files");
-      return;
+      read_cap("attn_logit_softcapping", "attention_soft_cap", family.caps_scores);
+      read_cap("final_logit_softcapping", "logit_soft_cap", true);
     }
+    if (family.local_layers) return;
     // A file that switches its window off may say any size of it.
     fields_.know("max_window_layers");
     if (const auto used = fields_.boolean("use_sliding_window", false); used && !*used) {
@@ -341,6 +259,38 @@ class ConfigurationReader {
                         "null, or \"use_sliding_window\": false: sliding windows are not read from "
                         "files");
     }
+  }
+
+  // Null: there is none.
+  void read_cap(const char* field, DecidedParam param, bool serves) {
+    const auto cap = fields_.number(field, false);
+    if (!cap) return;
+    if (!serves) return fields_.problem(field, "null: models of this family do not read it in transformers");
+    if (!(*cap > 0)) return fields_.problem(field, "above 0, or null where there is none");
+    put(param, cap);
+  }
+
+  // A dense model says that it has none, so that no workload takes its default of them.
+  void read_experts(const Family& family) {
+    if (!family.experts) return put("experts", Value(std::int64_t{0}));
+    put("experts", fields_.count(family.experts));
+    put("experts_per_token", fields_.count("num_experts_per_tok"));
+    put("expert_d_ff", fields_.count(family.expert_width));
+    put("normalized_weights", family.says_normalized ? fields_.boolean("norm_topk_prob") : std::optional(true));
+    put("expert_biases", Value(family.gpt_oss));
+    fields_.only("output_router_logits", false, "set balance_coefficient in the experiment instead");
+    fields_.know("router_aux_loss_coef");  // is read where router logits are
+    if (family.says_normalized) {
+      fields_.only("decoder_sparse_step", 1, "all layers have experts");
+      fields_.only("mlp_only_layers", Json::array(), "all layers have experts");
+    }
+    fields_.only("router_jitter_noise", 0.0, "no noise is added to what a router reads");
+    if (!family.gpt_oss) return;
+    // "experts_per_token" stands there twice, by an old name; weights in other formats become numbers of these.
+    for (const char* name : {"experts_per_token", "initial_context_length", "quantization_config"}) fields_.know(name);
+    put("unit_alpha", Value(1.702));
+    put("unit_offset", Value(1.0));
+    put("unit_limit", fields_.number("swiglu_limit"));
   }
 
   void read_feed_forward(const Family& family) {
@@ -362,7 +312,7 @@ class ConfigurationReader {
   void read_rotation(const Family& family) {
     fields_.only("partial_rotary_factor", 1.0, "all columns of a head are rotated");
     put("rope_scaling", Value(std::string("none")));
-    if (const Json* const both = fields_.at("rope_parameters"); both && family.local_layers) {
+    if (const Json* const both = fields_.at("rope_parameters"); both && family.local_rotation) {
       if (!both->is_object()) return fields_.problem("rope_parameters", "an object");
       Fields kinds(*both, "rope_parameters.", out_.problems);
       const Json* const full = object_of(kinds, "full_attention");
@@ -376,7 +326,7 @@ class ConfigurationReader {
       }
       return kinds.name_unknown({kinds.known().begin(), kinds.known().end()});
     }
-    if (family.local_layers) put("rope_local_theta", fields_.number("rope_local_base_freq"));
+    if (family.local_rotation) put("rope_local_theta", fields_.number("rope_local_base_freq"));
     const bool in_one = fields_.has("rope_parameters");
     const char* const name = in_one ? "rope_parameters" : "rope_scaling";
     if (in_one && fields_.has("rope_scaling"))

@@ -28,6 +28,15 @@ std::string path_of(const plugin::WorkloadSchema& schema, const Case& c) {
   return path ? *path : "";
 }
 
+// The choice that a file takes the place of; nullptr where the workload has none with this value.
+const plugin::ParamSpec* find_size(const plugin::WorkloadSchema& schema) {
+  for (const char* name : {"size", "model"})
+    if (const plugin::ParamSpec* const size = find_param(schema, name);
+        size && std::find(size->choices.begin(), size->choices.end(), model_file_param) != size->choices.end())
+      return size;
+  return nullptr;
+}
+
 // What a model without it has: no parameter is needed to say so.
 bool is_absence(const Value& value) {
   return value == Value(false) || value == Value(std::int64_t{0}) || value == Value(std::string("none")) ||
@@ -71,11 +80,19 @@ const ModelConfiguration& ModelFiles::read(const std::string& path) {
 void ModelFiles::apply(const plugin::WorkloadSchema& schema, Case& into) {
   const std::string path = path_of(schema, into);
   if (path.empty()) return;
-  if (into.given_params.contains("size") && into.params.at("size") != Value(std::string(model_file_param)))
-    refuse(path,
-           fmt::format("size says what the model is, too; expected one of the two, or size = \"{}\" beside a file",
-                       model_file_param));
-  for (const auto& [name, value] : read(path).values) {
+  const plugin::ParamSpec* const size = find_size(schema);
+  if (size && into.given_params.contains(size->name) &&
+      into.params.at(size->name) != Value(std::string(model_file_param)))
+    refuse(path, fmt::format("{0} says what the model is, too; expected one of the two, or {0} = \"{1}\" beside a file",
+                             size->name, model_file_param));
+  const std::map<std::string, Value>& values = read(path).values;
+  const auto experts = values.find("experts");
+  const bool is_dense = experts == values.end() || experts->second == Value(std::int64_t{0});
+  if (!values.empty() && is_dense == (find_param(schema, "experts") != nullptr))
+    return refuse(path, is_dense ? fmt::format("the model has no experts, and {} trains models that have", schema.id)
+                                 : fmt::format("the model has {} experts, and {} has none; the workload moe has",
+                                               to_text(experts->second), schema.id));
+  for (const auto& [name, value] : values) {
     if (into.given_params.contains(name)) continue;
     const plugin::ParamSpec* const spec = find_param(schema, name);
     if (!spec) {
@@ -91,9 +108,7 @@ void ModelFiles::apply(const plugin::WorkloadSchema& schema, Case& into) {
     into.params[name] = value;
   }
   // No preset is left to say anything.
-  if (const plugin::ParamSpec* const size = find_param(schema, "size");
-      size && std::find(size->choices.begin(), size->choices.end(), model_file_param) != size->choices.end())
-    into.params["size"] = std::string(model_file_param);
+  if (size) into.params[size->name] = std::string(model_file_param);
 }
 
 bool is_decided_by_file(const plugin::WorkloadSchema& schema, const Case& c, const std::string& param) {

@@ -5,6 +5,7 @@
 #include "experiment/model_files.hpp"
 #include "experiment/output_path.hpp"
 #include "experiment/overrides.hpp"
+#include "experiment/sharded_input.hpp"
 #include "experiment/synonyms.hpp"
 
 #include <fmt/format.h>
@@ -203,7 +204,12 @@ std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, cons
   const auto absolute = (folder_ / *path).lexically_normal();
   std::error_code error;
   const auto status = std::filesystem::status(absolute, error);
-  if (std::filesystem::is_regular_file(status)) return absolute.string();
+  if (std::filesystem::is_regular_file(status)) {
+    const std::string problem = shards_of(absolute.string()).problem;
+    if (problem.empty()) return absolute.string();
+    mistakes.add(node.place, fmt::format("{} is {}: {}", label, node.shown(), problem));
+    return std::nullopt;
+  }
   mistakes.add(
       node.place,
       fmt::format("{} is {}, but {} {}; expected an existing file, relative to the experiment file's folder, or "

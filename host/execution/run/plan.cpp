@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "common/device_kinds.hpp"
 #include "experiment/hash.hpp"
 #include "experiment/presets.hpp"
+#include "experiment/sharded_input.hpp"
 #include "telemetry/cpu_nodes.hpp"
 
 namespace assay::host::run {
@@ -149,6 +151,11 @@ class Planner {
           path && !path->empty()) {
         planned.files.emplace_back("input." + p.name, basis_.hash_of_input(*path));
         planned.inputs.push_back(*path);
+        for (const std::string& shard : experiment::shards_of(*path).paths) {
+          const std::string name = std::filesystem::path(shard).filename().string();
+          planned.files.emplace_back("input." + p.name + "/" + name, basis_.hash_of_input(shard));
+          planned.inputs.push_back(shard);
+        }
       }
   }
 

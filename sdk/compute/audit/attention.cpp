@@ -82,6 +82,7 @@ Look look_at(const Tensor& q, const Tensor& k, const Tensor& v, double factor, s
 }  // namespace
 
 // Below its least normal number fp16 has a fixed step: what is rounded to it on the way is off by half of that.
+constexpr double least_exponential = 0x1p-125;  // a kernel may have 0 in its place
 static double least_error(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0; }
 
 // Of a draw that the host does not know, the variance of what it multiplies by: p / (1 - p), around 1. 0: known, or
@@ -370,9 +371,13 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
       const double p = std::exp(h.score(i, j) - b.lse[i]), kept = h.kept(i, j);
       const double dp = dot(&b.dout[i * h.value_width], &h.v[j * h.value_width], h.value_width) * kept;
       const double dp_terms = size_of_dot(&b.dout[i * h.value_width], &h.v[j * h.value_width], h.value_width) * kept;
-      const double error = 2 * score_error(h.score_terms(i, j) + std::abs(b.lse[i]), math_, op.q.dtype) + on_the_way;
-      const double terms = p * (dp_terms + b.delta_terms[i]);
-      return Pair{p, kept, p * (dp - b.delta[i]) * h.slope(i, j), terms, error};
+      const double of_score = score_error(h.score_terms(i, j) + std::abs(b.lse[i]), math_, op.q.dtype);
+      // The slope of a soft cap lies between 0 and 1, however far its score is off.
+      const double of_slope =
+          h.soft_cap > 0 ? std::min(1.0, 2 * std::abs(h.tanh_of_score(i, j)) * of_score / h.soft_cap) : 0;
+      const double size = p + least_exponential;
+      return Pair{p, kept, p * (dp - b.delta[i]) * h.slope(i, j), size * (dp_terms + b.delta_terms[i]),
+                  2 * of_score + of_slope + least_exponential / size + on_the_way};
     };
     const auto row = [&](const Tensor& t, const char* name, std::int64_t head, const Places& places, std::size_t others,
                          auto term) {

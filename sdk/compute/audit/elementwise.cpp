@@ -81,6 +81,18 @@ void AuditedBackend::execute(const op::Scale& op) {
                [&](std::size_t i, std::int64_t, std::size_t) { return std::pair(in[i] * by, std::abs(in[i] * by)); });
 }
 
+void AuditedBackend::execute(const op::SoftCap& op) {
+  if (!judge_->begins(op.name, op.out, audit::elements_looked_at(op.out, 2))) return real().run(op);
+  const Segments places = audit::some_segments(op.out, audit::room);
+  const Values in = judge_->read(op.x, places);
+  real().run(op);
+  const auto cap = static_cast<double>(op.cap);
+  judge_->each(op.out, "out", places, [&](std::size_t i, std::int64_t, std::size_t) {
+    const double capped = cap * std::tanh(in[i] / cap);
+    return std::pair(capped, std::abs(capped));
+  });
+}
+
 void AuditedBackend::execute(const op::ActivationForward& op) {
   if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 2))) return real().run(op);
   const Segments places = audit::some_segments(op.y, audit::room);

@@ -23,6 +23,20 @@ struct Row {
   double log_sum = 0, largest = 0;
 };
 
+// What a soft cap makes of logits, in their place; returns its slopes, 1 each where there is none.
+Values capped(Values& logits, double cap) {
+  Values slopes(logits.size(), 1);
+  for (std::size_t i = 0; cap > 0 && i < logits.size(); ++i) {
+    const double t = std::tanh(logits[i] / cap);
+    logits[i] = cap * t, slopes[i] = 1 - t * t;
+  }
+  return slopes;
+}
+template <class Op>
+const char* cap_text(const Op& op) {
+  return op.soft_cap > 0 ? " cap" : "";
+}
+
 Row summarised(const double* row, std::size_t width) {
   double most = -INFINITY, total = 0, largest = 0;
   for (std::size_t c = 0; c < width; ++c) {
@@ -55,10 +69,11 @@ Tensor column(const Tensor& t) { return t.view({t.elements(), 1}); }
 
 void AuditedBackend::execute(const op::CrossEntropyForward& op) {
   real().run(op);
-  if (!judge_->begins(op.name, op.logits, logits_cost(op.logits))) return;
+  if (!judge_->begins(op.name, op.logits, logits_cost(op.logits), cap_text(op))) return;
   const Places rows = logits_rows(op.logits);
   const auto width = static_cast<std::size_t>(audit::width_of(op.logits));
-  const Values x = judge_->read_rows(op.logits, rows);
+  Values x = judge_->read_rows(op.logits, rows);
+  capped(x, static_cast<double>(op.soft_cap));
   const std::vector<std::int64_t> names = audit::read_integers(real(), op.labels);
   const Values found = judge_->read_rows(column(op.losses), rows), sums = judge_->read_rows(column(op.lse), rows);
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -74,10 +89,11 @@ void AuditedBackend::execute(const op::CrossEntropyForward& op) {
 
 void AuditedBackend::execute(const op::CrossEntropyBackward& op) {
   const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.logits, logits_cost(op.logits))) return call();
+  if (!judge_->begins(op.name, op.logits, logits_cost(op.logits), cap_text(op))) return call();
   const Places rows = logits_rows(op.logits);
   const auto width = static_cast<std::size_t>(audit::width_of(op.logits));
-  const Values x = judge_->read_rows(op.logits, rows), sums = judge_->read_rows(column(op.lse), rows);
+  Values x = judge_->read_rows(op.logits, rows);
+  const Values slopes = capped(x, static_cast<double>(op.soft_cap)), sums = judge_->read_rows(column(op.lse), rows);
   const std::vector<std::int64_t> names = audit::read_integers(real(), op.labels);
   std::vector<LabelColumn> labels;
   for (const std::int64_t row : rows)
@@ -91,17 +107,18 @@ void AuditedBackend::execute(const op::CrossEntropyBackward& op) {
         if (label.kind == Label::ignored) return std::pair(0.0, 0.0);
         if (label.kind == Label::out_of_range) return std::pair(double(NAN), 0.0);
         const double p = std::exp(x[i] - sums[r]), target = label.kind == Label::counts && label.column == c ? 1 : 0;
-        return std::pair(factor * (p - target),
+        return std::pair(factor * (p - target) * slopes[i],
                          std::abs(factor) * (p * (2 + std::abs(x[i]) + std::abs(sums[r])) + target));
       });
 }
 
 void AuditedBackend::execute(const op::CrossEntropyInPlace& op) {
   const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.logits, logits_cost(op.logits))) return call();
+  if (!judge_->begins(op.name, op.logits, logits_cost(op.logits), cap_text(op))) return call();
   const Places rows = logits_rows(op.logits);
   const auto width = static_cast<std::size_t>(audit::width_of(op.logits));
-  const Values x = judge_->read_rows(op.logits, rows);
+  Values x = judge_->read_rows(op.logits, rows);
+  const Values slopes = capped(x, static_cast<double>(op.soft_cap));
   const std::vector<std::int64_t> names = audit::read_integers(real(), op.labels);
   const double factor = static_cast<double>(op.scale) * (op.loss_scale ? judge_->number(op.loss_scale) : 1);
   call();
@@ -122,7 +139,7 @@ void AuditedBackend::execute(const op::CrossEntropyInPlace& op) {
         if (label < 0) return std::pair(0.0, 0.0);
         if (label >= static_cast<std::int64_t>(width)) return std::pair(double(NAN), 0.0);
         const double p = std::exp(x[i] - all[r].log_sum), target = static_cast<std::size_t>(label) == c ? 1 : 0;
-        return std::pair(factor * (p - target), std::abs(factor) * (p * (2 + 2 * all[r].largest) + target));
+        return std::pair(factor * (p - target) * slopes[i], std::abs(factor) * (p * (2 + 2 * all[r].largest) + target));
       });
 }
 

@@ -176,7 +176,8 @@ void AuditedBackend::execute(const op::Matmul& op) {
     const MatrixSums a = sums_of(left_of(index), weights_of(b_signs.of_rows), factors.over_rows_of_a);
     const MatrixSums c = sums_of(matrix(op.c, index), factors.column_signs, factors.row_signs);
     const auto fixed_step = [&](std::int64_t terms) {
-      return op.c.dtype == DType::f16 ? 0x1p-25 * std::sqrt(f(terms)) : 0x1p-126;
+      // Below the least normal number a device may take 0 for an input or a result.
+      return (op.c.dtype == DType::f16 ? 0x1p-25 : 0x1p-124) * std::sqrt(f(terms));
     };
     Lines of_rows{.name = "row"}, of_columns{.name = "column"};
     rounding.least = fixed_step(n);

@@ -238,6 +238,10 @@ void check(const op::Matmul& op) {
 void check(const op::Add& op) { require_alike(op.name, {&op.a, &op.b, &op.out}); }
 void check(const op::Multiply& op) { require_alike(op.name, {&op.a, &op.b, &op.out}); }
 void check(const op::Scale& op) { require_alike(op.name, {&op.x, &op.out}); }
+void check(const op::SoftCap& op) {
+  require_alike(op.name, {&op.x, &op.out});
+  if (!(op.cap > 0) || !std::isfinite(op.cap)) invalid(op.name, fmt::format("cap is {}; expected above 0", op.cap));
+}
 void check(const op::ActivationForward& op) { require_alike(op.name, {&op.x, &op.y}); }
 void check(const op::ActivationBackward& op) { require_alike(op.name, {&op.x, &op.dy, &op.dx}); }
 

@@ -262,6 +262,7 @@ void check(const op::CrossEntropyForward& op) {
   require_row_numbers(op.name, "losses", op.losses, op.logits);
   require_row_numbers(op.name, "lse", op.lse, op.logits);
   require_classes(op.name, op.classes, op.logits, std::numeric_limits<std::int64_t>::max());
+  require_soft_cap(op.name, op.soft_cap);
 }
 
 void check(const op::CrossEntropyBackward& op) {
@@ -270,12 +271,14 @@ void check(const op::CrossEntropyBackward& op) {
   require_like(op.name, op.logits, op.dlogits);
   require_gradient_factor(op.name, op.loss_scale);
   require_classes(op.name, op.classes, op.logits, 1);
+  require_soft_cap(op.name, op.soft_cap);
 }
 
 void check(const op::CrossEntropyInPlace& op) {
   require_logits(op.name, op.logits, op.labels);
   require_row_numbers(op.name, "losses", op.losses, op.logits);
   require_gradient_factor(op.name, op.loss_scale);
+  require_soft_cap(op.name, op.soft_cap);
 }
 
 }  // namespace assay::compute

@@ -19,6 +19,11 @@ void CpuBackend::execute(const op::Scale& op) {
     elementwise_kernels(isa_).scale[index_of(op.x.dtype)](op.x.data, op.factor, op.out.data, op.x.elements());
 }
 
+void CpuBackend::execute(const op::SoftCap& op) {
+  if (!preparing())
+    elementwise_kernels(isa_).soft_cap[index_of(op.x.dtype)](op.x.data, op.cap, op.out.data, op.x.elements());
+}
+
 void CpuBackend::execute(const op::ActivationForward& op) {
   if (preparing()) return;
   const auto which = static_cast<std::size_t>(op.kind);

@@ -16,9 +16,10 @@ namespace assay::cpu {
 namespace {
 
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
-CrossEntropyArgs cross_entropy_args(const Tensor& logits, const Tensor& labels,
+CrossEntropyArgs cross_entropy_args(const Tensor& logits, const Tensor& labels, float soft_cap,
                                     const compute::ClassColumns& classes = {}) {
   CrossEntropyArgs args{};
+  args.soft_cap = soft_cap;
   args.labels = data_of<std::int64_t>(labels);
   args.bf16 = logits.dtype == DType::bf16;
   args.logits = logits.data;
@@ -72,7 +73,7 @@ std::int64_t step_number(const char* operation, const Tensor& step) {
 }  // namespace
 
 void CpuBackend::execute(const op::CrossEntropyForward& op) {
-  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels, op.classes);
+  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels, op.soft_cap, op.classes);
   args.losses = data_of<float>(op.losses);
   args.lse = data_of<float>(op.lse);
   if (!preparing()) loss_kernels(isa_).cross_entropy_forward(args);
@@ -80,7 +81,7 @@ void CpuBackend::execute(const op::CrossEntropyForward& op) {
 
 void CpuBackend::execute(const op::CrossEntropyBackward& op) {
   refuse_loss_scale(op.name, op.loss_scale);
-  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels, op.classes);
+  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels, op.soft_cap, op.classes);
   args.lse = data_of<float>(op.lse);
   args.dlogits = op.dlogits.data;
   args.scale = op.scale;
@@ -89,7 +90,7 @@ void CpuBackend::execute(const op::CrossEntropyBackward& op) {
 
 void CpuBackend::execute(const op::CrossEntropyInPlace& op) {
   refuse_loss_scale(op.name, op.loss_scale);
-  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels);
+  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels, op.soft_cap);
   args.losses = data_of<float>(op.losses);
   args.dlogits = op.logits.data;
   args.scale = op.scale;

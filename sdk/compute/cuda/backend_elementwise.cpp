@@ -23,6 +23,10 @@ void CudaBackend::execute(const op::Scale& op) {
   if (!preparing()) launch_scale(stream(), op.x.dtype, op.x.data, op.factor, op.out.data, op.x.elements());
 }
 
+void CudaBackend::execute(const op::SoftCap& op) {
+  if (!preparing()) launch_soft_cap(stream(), op.x.dtype, op.x.data, op.cap, op.out.data, op.x.elements());
+}
+
 void CudaBackend::execute(const op::ActivationForward& op) {
   if (!preparing()) launch_activation_forward(stream(), op.x.dtype, op.kind, op.x.data, op.y.data, op.x.elements());
 }

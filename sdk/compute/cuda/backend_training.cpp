@@ -11,10 +11,11 @@ namespace assay::cuda {
 namespace {
 
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
-CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels,
+CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels, float soft_cap,
                                     const compute::ClassColumns& classes = {}) {
   require_countable(operation, logits);
   CrossEntropyArgs args{};
+  args.soft_cap = soft_cap;
   args.labels = data_of<std::int64_t>(labels);
   args.type = logits.dtype;
   args.logits = logits.data;
@@ -72,14 +73,14 @@ OptimizerArgs optimizer_args(const Op& op, int multiprocessors, bool on_side_lan
 }  // namespace
 
 void CudaBackend::execute(const op::CrossEntropyForward& op) {
-  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels, op.classes);
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels, op.soft_cap, op.classes);
   args.losses = data_of<float>(op.losses);
   args.lse = data_of<float>(op.lse);
   if (!preparing()) cuda::cross_entropy_forward(args, stream());
 }
 
 void CudaBackend::execute(const op::CrossEntropyBackward& op) {
-  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels, op.classes);
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels, op.soft_cap, op.classes);
   args.lse = data_of<float>(op.lse);
   args.dlogits = op.dlogits.data;
   args.scale = op.scale;
@@ -88,7 +89,7 @@ void CudaBackend::execute(const op::CrossEntropyBackward& op) {
 }
 
 void CudaBackend::execute(const op::CrossEntropyInPlace& op) {
-  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels);
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels, op.soft_cap);
   args.losses = data_of<float>(op.losses);
   args.dlogits = op.logits.data;
   args.scale = op.scale;

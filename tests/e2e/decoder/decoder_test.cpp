@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "e2e/support/sandbox.hpp"
@@ -315,6 +316,41 @@ TEST_F(Decoder, PublishedWeightsThatDoNotFitAreNamed) {
   EXPECT_NE(reason.find("tensor 'lm_head.weight' is missing"), std::string::npos) << reason;
   EXPECT_NE(reason.find("one of several by its name, and expected is one with the whole model"), std::string::npos);
   EXPECT_NE(reason.find("'model.layers.0.self_attn.k_proj.bias' is not a parameter"), std::string::npos) << reason;
+}
+
+// Two files and their index, each of which is an input of the case.
+TEST_F(Decoder, PublishedWeightsInSeveralFilesAreLoaded) {
+  const std::string stored = grouped_data + "published.safetensors", index = "model.safetensors.index.json";
+  const SafetensorsReader whole(stored);
+  json map;
+  std::map<std::string, std::vector<std::string>> by_file;
+  for (const auto& [name, tensor] : whole.tensors()) {
+    const std::string file = "model-0000" + std::to_string(1 + map.size() % 2) + "-of-00002.safetensors";
+    map[name] = file;
+    by_file[file].push_back(name);
+  }
+  for (const auto& [file, names] : by_file) {
+    train::SafetensorsWriter writer(folder() / file);
+    for (const std::string& name : names) writer.declare(name, whole.at(name).dtype, whole.at(name).dims);
+    for (const std::string& name : names) writer.write(name, whole.read(name).data(), whole.at(name).bytes);
+    writer.finish();
+  }
+  std::ofstream(folder() / index) << json{{"weight_map", map}};
+  std::string params = grouped_params + "batch_size = 2\n";
+  params.replace(params.find(stored), stored.size(), index);
+  const auto records = run_cases(params);
+  ASSERT_EQ(records.size(), 1u);
+  const double expected =
+      static_cast<double>(floats_of(SafetensorsReader(grouped_data + "expected.safetensors"), "loss")[0]);
+  EXPECT_NEAR(records[0]["metrics"]["loss"]["value"].get<double>(), expected, 1e-5 * expected);
+  for (const char* input : {"input.weights", "input.weights/model-00001-of-00002.safetensors",
+                            "input.weights/model-00002-of-00002.safetensors"})
+    EXPECT_TRUE(records[0]["files"].contains(input)) << records[0]["files"];
+  fs::remove(folder() / "model-00002-of-00002.safetensors");
+  const RunResult refused = run_experiment({.plugin = "decoder", .params = params});
+  EXPECT_NE(refused.exit.code, 0);
+  EXPECT_PRED2(contains, refused.output, "it names 'model-00002-of-00002.safetensors'");
+  EXPECT_PRED2(contains, refused.output, "expected all 2 files beside the index");
 }
 
 TEST_F(Decoder, HeadsThatDoNotDivideAreNamed) {

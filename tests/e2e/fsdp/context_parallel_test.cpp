@@ -68,6 +68,18 @@ TEST_F(ContextParallel, WindowsCapsAndNormsOfHeadsAreVerified) {
   for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
 }
 
+// Norms before and after branches, a rotation of local layers, scaled and tied embeddings and both caps.
+TEST_F(ContextParallel, BlocksOfGemmaAreVerified) {
+  const auto records = run_cases(
+      "batch_size = 2\ncontext_length = 32\ntied_embeddings = true\npost_norms = true\nnorms_from_one = true\n"
+      "gate_activation = \"gelu_tanh\"\nscaled_embeddings = true\nqk_norm = true\nsliding_window = 6\n"
+      "full_attention_every = 2\nrope_local_theta = 100\nrope_scaling = \"linear\"\nrope_factor = 2\n"
+      "attention_soft_cap = 3\nlogit_soft_cap = 5\n",
+      "\"run.ranks\" = [2]\nprecision = [\"fp32\", \"bf16\"]\nactivation_checkpointing = [false, true]");
+  ASSERT_EQ(records.size(), 4u);
+  for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+}
+
 TEST_F(ContextParallel, SequencesWithoutTwoChunksForEachRankAndScoreMatricesAreRefused) {
   const auto refused = [&](const std::string& params, const char* text) {
     const auto records = run_cases(params, "\"run.ranks\" = [4]");

@@ -1,3 +1,4 @@
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "e2e/support/sandbox.hpp"
@@ -36,6 +37,28 @@ TEST_F(Moe, EveryRoutingIsVerifiedAndCountsItsTokens) {
   EXPECT_EQ(metric(records[1], "tokens_by_expert_variation"), 0);
   EXPECT_NEAR(metric(records[1], "balance_loss"), 1, 1e-5) << "of equal counts, whatever the scores";
   EXPECT_GT(metric(records[2], "tokens_by_expert_variation"), 0.1);
+}
+
+// openai/gpt-oss-20b's own configuration and the preset are one model, of which the experiment takes a part.
+TEST_F(Moe, APublishedConfigurationIsWhatItsPresetIs) {
+  std::ofstream(folder() / "config.json")
+      << R"({"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "attention_bias": true, "head_dim": 64,
+             "hidden_act": "silu", "hidden_size": 2880, "intermediate_size": 2880, "num_attention_heads": 64,
+             "num_key_value_heads": 8, "num_hidden_layers": 24, "num_local_experts": 32, "num_experts_per_tok": 4,
+             "rms_norm_eps": 1e-05, "rope_theta": 150000, "sliding_window": 128, "swiglu_limit": 7.0,
+             "tie_word_embeddings": false, "vocab_size": 201088, "rope_scaling": {"rope_type": "yarn", "factor": 32.0,
+             "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 4096, "truncate": false}})";
+  const std::string part = small + "experts_per_token = 2\nsliding_window = 6\n";
+  auto from_preset = run_cases("model = \"gpt-oss-20b\"\n" + part),
+       from_file = run_cases("config_file = \"config.json\"\n" + part);
+  ASSERT_EQ(from_preset.size(), 1u);
+  ASSERT_EQ(from_file.size(), 1u);
+  expect_ok(from_preset), expect_ok(from_file);
+  json &preset = from_preset[0]["params"], &file = from_file[0]["params"];
+  EXPECT_EQ(preset["rope_scaling"], "yarn");
+  EXPECT_EQ(file["model"], "config_file");
+  for (const char* of : {"model", "config_file"}) preset.erase(of), file.erase(of);
+  EXPECT_EQ(preset, file);
 }
 
 TEST_F(Moe, OddShapesAreVerified) {

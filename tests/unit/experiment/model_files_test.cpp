@@ -51,6 +51,52 @@ const Json gemma3 = Json::parse(R"({
   "rope_theta": 1000000, "sliding_window": 512, "sliding_window_pattern": 6, "torch_dtype": "bfloat16",
   "transformers_version": "4.50.0.dev0", "use_cache": true, "vocab_size": 262144})");
 
+// google/gemma-2-2b.
+const Json gemma2 = Json::parse(R"({
+  "architectures": ["Gemma2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "attn_logit_softcapping": 50.0, "bos_token_id": 2, "cache_implementation": "hybrid", "eos_token_id": 1,
+  "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
+  "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2304, "initializer_range": 0.02, "intermediate_size": 9216,
+  "max_position_embeddings": 8192, "model_type": "gemma2", "num_attention_heads": 8, "num_hidden_layers": 26,
+  "num_key_value_heads": 4, "pad_token_id": 0, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
+  "rope_theta": 10000.0, "sliding_window": 4096, "torch_dtype": "float32", "transformers_version": "4.42.0.dev0",
+  "use_cache": true, "vocab_size": 256000})");
+
+// Qwen/Qwen3-30B-A3B, mistralai/Mixtral-8x7B-v0.1 and openai/gpt-oss-20b.
+const Json qwen3_moe = Json::parse(R"({
+  "architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
+  "decoder_sparse_step": 1, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048,
+  "initializer_range": 0.02, "intermediate_size": 6144, "max_position_embeddings": 40960, "max_window_layers": 48,
+  "mlp_only_layers": [], "model_type": "qwen3_moe", "moe_intermediate_size": 768, "norm_topk_prob": true,
+  "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+  "num_key_value_heads": 4, "output_router_logits": false, "rms_norm_eps": 1e-06, "rope_scaling": null,
+  "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null, "tie_word_embeddings": false,
+  "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false,
+  "vocab_size": 151936})");
+const Json mixtral = Json::parse(R"({
+  "architectures": ["MixtralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+  "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 14336,
+  "max_position_embeddings": 32768, "model_type": "mixtral", "num_attention_heads": 32, "num_experts_per_tok": 2,
+  "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8, "output_router_logits": false,
+  "rms_norm_eps": 1e-05, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.02, "sliding_window": null,
+  "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.36.0.dev0", "use_cache": true,
+  "vocab_size": 32000})");
+const Json gpt_oss = [] {
+  Json json = Json::parse(R"({
+    "architectures": ["GptOssForCausalLM"], "attention_bias": true, "attention_dropout": 0.0, "eos_token_id": 200002,
+    "experts_per_token": 4, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2880, "initial_context_length": 4096,
+    "initializer_range": 0.02, "intermediate_size": 2880, "max_position_embeddings": 131072, "model_type": "gpt_oss",
+    "num_attention_heads": 64, "num_experts_per_tok": 4, "num_hidden_layers": 24, "num_key_value_heads": 8,
+    "num_local_experts": 32, "output_router_logits": false, "pad_token_id": 199999,
+    "quantization_config": {"modules_to_not_convert": ["lm_head"], "quant_method": "mxfp4"}, "rms_norm_eps": 1e-05,
+    "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096,
+    "rope_type": "yarn", "truncate": false}, "rope_theta": 150000, "router_aux_loss_coef": 0.9, "sliding_window": 128,
+    "swiglu_limit": 7.0, "tie_word_embeddings": false, "transformers_version": "4.55.0.dev0", "use_cache": true,
+    "vocab_size": 201088})");
+  for (int l = 0; l < 24; ++l) json["layer_types"].push_back(l % 2 == 0 ? "sliding_attention" : "full_attention");
+  return json;
+}();
+
 std::string text_of(const Json& json) {
   const ModelConfiguration read = read_model_configuration(json.dump());
   std::string text;
@@ -61,20 +107,23 @@ std::string text_of(const Json& json) {
 
 TEST(ModelConfiguration, PublishedModelsAreReadWhole) {
   EXPECT_EQ(text_of(llama),
-            "d_ff = 8192\nd_model = 2048\ngate_activation = silu\nhead_dim = 64\nheads = 32\nkv_heads = 8\nlayers = "
+            "d_ff = 8192\nd_model = 2048\nexperts = 0\ngate_activation = silu\nhead_dim = 64\nheads = 32\nkv_heads = "
+            "8\nlayers = "
             "16\nnorm_eps = 1e-05\nnorms_from_one = false\npost_norms = false\n"
             "qk_norm = false\nqkv_bias = false\nrope_factor = 32\nrope_high_freq_factor = 4\n"
             "rope_low_freq_factor = 1\nrope_original_context = 8192\nrope_scaling = llama3\nrope_theta = "
             "500000\nscaled_embeddings = false\n"
             "tied_embeddings = true\nvocab_size = 128256\n");
   EXPECT_EQ(text_of(qwen2),
-            "d_ff = 4864\nd_model = 896\ngate_activation = silu\nhead_dim = 0\nheads = 14\nkv_heads = 2\nlayers = "
+            "d_ff = 4864\nd_model = 896\nexperts = 0\ngate_activation = silu\nhead_dim = 0\nheads = 14\nkv_heads = "
+            "2\nlayers = "
             "24\nnorm_eps = 1e-06\nnorms_from_one = false\npost_norms = false\n"
             "qk_norm = false\nqkv_bias = true\nrope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = "
             "false\ntied_embeddings = true\n"
             "vocab_size = 151936\n");
   EXPECT_EQ(text_of(qwen3),
-            "d_ff = 3072\nd_model = 1024\ngate_activation = silu\nhead_dim = 128\nheads = 16\nkv_heads = 8\nlayers = "
+            "d_ff = 3072\nd_model = 1024\nexperts = 0\ngate_activation = silu\nhead_dim = 128\nheads = 16\nkv_heads = "
+            "8\nlayers = "
             "28\nnorm_eps = 1e-06\nnorms_from_one = false\npost_norms = false\n"
             "qk_norm = true\nqkv_bias = false\nrope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = "
             "false\ntied_embeddings = true\n"
@@ -83,7 +132,8 @@ TEST(ModelConfiguration, PublishedModelsAreReadWhole) {
 
 TEST(ModelConfiguration, LocalLayersHaveAWindowAndARotationOfTheirOwn) {
   const std::string expected =
-      "d_ff = 6912\nd_model = 1152\nfull_attention_every = 6\ngate_activation = gelu_tanh\nhead_dim = 256\n"
+      "d_ff = 6912\nd_model = 1152\nexperts = 0\nfull_attention_every = 6\ngate_activation = gelu_tanh\nhead_dim = "
+      "256\n"
       "heads = 4\nkv_heads = 1\nlayers = 26\nnorm_eps = 1e-06\nnorms_from_one = true\npost_norms = true\n"
       "qk_norm = true\nqkv_bias = false\nquery_pre_attn_scalar = 256\nrope_local_theta = 10000\n"
       "rope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = true\nsliding_window = 512\n"
@@ -100,7 +150,42 @@ TEST(ModelConfiguration, LocalLayersHaveAWindowAndARotationOfTheirOwn) {
   EXPECT_EQ(text_of(newer).substr(0, 16), "! \"layer_types\" ");
   Json capped = gemma3;
   capped["final_logit_softcapping"] = 30.0;
-  EXPECT_NE(text_of(capped).find("\"final_logit_softcapping\" is 30.0; expected null"), std::string::npos);
+  EXPECT_NE(text_of(capped).find("\nlogit_soft_cap = 30\n"), std::string::npos);
+  capped["attn_logit_softcapping"] = 50.0;
+  EXPECT_NE(text_of(capped).find("\"attn_logit_softcapping\" is 50.0; expected null"), std::string::npos);
+}
+
+TEST(ModelConfiguration, CapsAndWindowsOfGemma2) {
+  EXPECT_EQ(text_of(gemma2),
+            "attention_soft_cap = 50\nd_ff = 9216\nd_model = 2304\nexperts = 0\nfull_attention_every = 2\n"
+            "gate_activation = gelu_tanh\nhead_dim = 256\nheads = 8\nkv_heads = 4\nlayers = 26\nlogit_soft_cap = 30\n"
+            "norm_eps = 1e-06\nnorms_from_one = true\npost_norms = true\nqk_norm = false\nqkv_bias = false\n"
+            "query_pre_attn_scalar = 256\nrope_scaling = none\nrope_theta = 10000\nscaled_embeddings = true\n"
+            "sliding_window = 4096\ntied_embeddings = true\nvocab_size = 256000\n");
+}
+
+TEST(ModelConfiguration, ModelsWithExperts) {
+  EXPECT_EQ(text_of(qwen3_moe),
+            "d_ff = 6144\nd_model = 2048\nexpert_biases = false\nexpert_d_ff = 768\nexperts = 128\n"
+            "experts_per_token = 8\ngate_activation = silu\nhead_dim = 128\nheads = 32\nkv_heads = 4\nlayers = 48\n"
+            "norm_eps = 1e-06\nnormalized_weights = true\nnorms_from_one = false\npost_norms = false\nqk_norm = true\n"
+            "qkv_bias = false\nrope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = false\n"
+            "tied_embeddings = false\nvocab_size = 151936\n");
+  EXPECT_EQ(text_of(mixtral),
+            "d_ff = 14336\nd_model = 4096\nexpert_biases = false\nexpert_d_ff = 14336\nexperts = 8\n"
+            "experts_per_token = 2\ngate_activation = silu\nhead_dim = 0\nheads = 32\nkv_heads = 8\nlayers = 32\n"
+            "norm_eps = 1e-05\nnormalized_weights = true\nnorms_from_one = false\npost_norms = false\nqk_norm = false\n"
+            "qkv_bias = false\nrope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = false\n"
+            "tied_embeddings = false\nvocab_size = 32000\n");
+  EXPECT_EQ(text_of(gpt_oss),
+            "attention_sinks = true\nd_ff = 2880\nd_model = 2880\nexpert_biases = true\nexpert_d_ff = 2880\n"
+            "experts = 32\nexperts_per_token = 4\nfull_attention_every = 2\ngate_activation = silu\nhead_dim = 64\n"
+            "heads = 64\nkv_heads = 8\nlayers = 24\nnorm_eps = 1e-05\nnormalized_weights = true\n"
+            "norms_from_one = false\noutput_bias = true\npost_norms = false\nqk_norm = false\nqkv_bias = true\n"
+            "rope_attention_factor = 0\nrope_beta_fast = 32\nrope_beta_slow = 1\nrope_factor = 32\n"
+            "rope_original_context = 4096\nrope_scaling = yarn\nrope_theta = 150000\nrope_truncate = false\n"
+            "scaled_embeddings = false\nsliding_window = 128\ntied_embeddings = false\nunit_alpha = 1.702\n"
+            "unit_limit = 7\nunit_offset = 1\nvocab_size = 201088\n");
 }
 
 TEST(ModelConfiguration, TheBaseMayStandWithTheScaling) {
@@ -141,11 +226,8 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(problem(llama, R"({"attention_bias": true})"),
             "\"attention_bias\" is true; expected false: set qkv_bias and output_bias in the experiment instead");
   EXPECT_EQ(problem(llama, R"({"model_type": "falcon"})"),
-            "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3, gemma, "
-            "gemma3_text");
-  EXPECT_EQ(problem(llama, R"({"model_type": "gpt_oss", "num_local_experts": 32})"),
-            "\"model_type\" is \"gpt_oss\"; expected a family that is known here: llama, qwen2, qwen3, gemma, "
-            "gemma3_text; the workload moe has models with experts by their names");
+            "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3, gemma, gemma2, "
+            "gemma3_text, qwen3_moe, mixtral, gpt_oss");
   EXPECT_EQ(problem(llama, R"({"architectures": ["LlamaForSequenceClassification"]})"),
             "\"architectures\" is [\"LlamaForSequenceClassification\"]; expected [\"LlamaForCausalLM\"], a language "
             "model of this family");
@@ -166,6 +248,17 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(problem(llama, R"({"rope_scaling": {"mscale": 1.0}})"), "unknown field \"rope_scaling.mscale\"");
   EXPECT_EQ(problem(llama, R"({"rope_scaling": {"low_freq_factor": 4.0}})"),
             "\"rope_scaling.low_freq_factor\" is 4.0; expected 0 < \"low_freq_factor\" < \"high_freq_factor\"");
+  EXPECT_EQ(problem(qwen3_moe, R"({"decoder_sparse_step": 2})"),
+            "\"decoder_sparse_step\" is 2; expected 1: all layers have experts");
+  EXPECT_EQ(problem(qwen3_moe, R"({"mlp_only_layers": [0]})"),
+            "\"mlp_only_layers\" is [0]; expected []: all layers have experts");
+  EXPECT_EQ(problem(mixtral, R"({"output_router_logits": true})"),
+            "\"output_router_logits\" is true; expected false: set balance_coefficient in the experiment instead");
+  EXPECT_EQ(problem(gpt_oss, R"({"attention_bias": false})"),
+            "\"attention_bias\" is false; expected true: models of this family have biases");
+  EXPECT_EQ(problem(gpt_oss, R"({"swiglu_limit": null})"), "\"swiglu_limit\" is missing");
+  EXPECT_EQ(problem(gemma2, R"({"final_logit_softcapping": 0})"),
+            "\"final_logit_softcapping\" is 0; expected above 0, or null where there is none");
   EXPECT_EQ(problem(qwen3, R"({"head_dim": null})"), "\"head_dim\" is missing");
   EXPECT_EQ(problem(qwen2, R"({"num_key_value_heads": null})"), "\"num_key_value_heads\" is missing");
   EXPECT_EQ(problem(qwen2, R"({"num_attention_heads": 10, "num_key_value_heads": 2})"),
@@ -232,10 +325,30 @@ TEST_F(ModelFile, NamesWhatTheWorkloadHasNoParameterFor) {
   EXPECT_NE(text.front().find("the model has d_ff = 8192, for which demo has no parameter"), std::string::npos);
 }
 
+TEST_F(ModelFile, OfAnotherKindThanTheWorkloadsIsRefused) {
+  write(mixtral);
+  const auto text = lines(parse("config_file = \"config.json\"\n"));
+  ASSERT_EQ(text.size(), 1u);
+  EXPECT_NE(text.front().find("the model has 8 experts, and demo has none; the workload moe has"), std::string::npos)
+      << text.front();
+  plugin::WorkloadSchema with_experts = schema();
+  plugin::ParamSpec experts;
+  experts.name = "experts", experts.type = plugin::ParamType::integer, experts.default_value = std::int64_t{8};
+  with_experts.params.push_back(experts);
+  write(as_demonstrated());
+  const auto dense = lines(ExperimentFile::from_text(experiment_text("", "config_file = \"config.json\"\n"),
+                                                     (folder_ / "x.toml").string(), {})
+                               .finish(&with_experts));
+  ASSERT_EQ(dense.size(), 1u);
+  EXPECT_NE(dense.front().find("the model has no experts, and demo trains models that have"), std::string::npos)
+      << dense.front();
+}
+
 TEST_F(ModelFile, AnswersInThePlaceOfAPresetAndBehindTheExperiment) {
   auto with_all = schema();
   for (const auto& [name, value] : read_model_configuration(llama.dump()).values) {
-    if (std::any_of(with_all.params.begin(), with_all.params.end(), [&](const auto& p) { return p.name == name; }))
+    if (name == "experts" ||
+        std::any_of(with_all.params.begin(), with_all.params.end(), [&](const auto& p) { return p.name == name; }))
       continue;
     plugin::ParamSpec spec;
     spec.name = name, spec.default_value = value;

@@ -61,6 +61,8 @@ TEST(Synonym, OfTheNamesThatPublishedConfigurationsAndMuonHave) {
                                                        {"original_max_position_embeddings", "rope_original_context"},
                                                        {"window_size", "sliding_window"},
                                                        {"attn_logit_softcapping", "attention_soft_cap"},
+                                                       {"final_logit_softcapping", "logit_soft_cap"},
+                                                       {"norm_topk_prob", "normalized_weights"},
                                                        {"tie_word_embeddings", "tied_embeddings"},
                                                        {"ns_steps", "muon_steps"},
                                                        {"cp_size", "run.ranks"},

@@ -38,7 +38,7 @@ TEST(Decoder, ParameterCountsOfPublicModels) {
       {"qwen2.5-7b", 7'615'616'512},  {"qwen3-0.6b", 596'049'920},     {"qwen3-1.7b", 1'720'574'976},
       {"qwen3-4b", 4'022'468'096},    {"qwen3-8b", 8'190'735'360},     {"llama3-8b", 8'030'261'248},
       {"llama3.1-8b", 8'030'261'248}, {"llama3.2-1b", 1'235'814'400},  {"llama3.2-3b", 3'212'749'824},
-      {"gemma3-1b", 999'885'952},     {"gemma3-4b", 3'880'263'168}};
+      {"gemma2-2b", 2'614'341'888},   {"gemma3-1b", 999'885'952},      {"gemma3-4b", 3'880'263'168}};
   for (const models::PublicModel& m : models::public_models) {
     models::DecoderConfig c = config(m.size.d_model, m.size.d_ff, m.size.layers, m.size.heads);
     c.kv_heads = m.kv_heads, c.vocab_size = m.vocab_size;
@@ -304,6 +304,23 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
         {&models::DecoderConfig::norms_from_one, "residual_add"},
         {&models::DecoderConfig::scaled_embeddings, "tensor_parallel"}})
     EXPECT_NE(refusal([&](auto& c) { c.*has = c.residual_in_products = true; }).find(lacks), std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.head_dim = 2, c.qk_norm = true; }).find("qk_norm of heads of 2 columns"),
+            std::string::npos);
+  EXPECT_EQ(refusal([](auto& c) { c.query_pre_attn_scalar = 1e-4; }), "nothing") << "in fp32";
+  const auto in_bf16 = [&](auto change) {
+    return refusal([&](auto& c) { c.precision.activation = compute::DType::bf16, change(c); });
+  };
+  EXPECT_NE(in_bf16([](auto& c) { c.query_pre_attn_scalar = 1e-4; }).find("expected scores up to 16"),
+            std::string::npos);
+  EXPECT_NE(in_bf16([](auto& c) { c.attention_soft_cap = 1e-3; }).find("expected a cap of at least 0.125"),
+            std::string::npos);
+  EXPECT_EQ(in_bf16([](auto& c) { c.query_pre_attn_scalar = 1; }), "nothing");
+  EXPECT_EQ(in_bf16([](auto& c) {
+              c.precision.eight_bit_products = true;
+              c.rope_scaling = {.kind = compute::RotaryScalingKind::yarn, .factor = 32, .original_positions = 64};
+            }),
+            "nothing")
+      << "in 8 bits";
   EXPECT_NE(refusal([](auto& c) { c.accumulation_steps = 2, c.keep_logits = true; }).find("accumulation_steps = 1"),
             std::string::npos);
 }

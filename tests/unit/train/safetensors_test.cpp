@@ -54,6 +54,45 @@ TEST_F(Safetensors, WhatIsWrittenIsRead) {
   EXPECT_THROW((void)reader.at("c"), Error);
 }
 
+// Two files with a and b, c, and what an index may say of them.
+TEST_F(Safetensors, AnIndexStandsForSeveralFiles) {
+  const auto write = [this](const char* name, std::vector<std::pair<const char*, float>> tensors) {
+    SafetensorsWriter writer(file(name));
+    for (const auto& [tensor, value] : tensors) writer.declare(tensor, DType::f32, {1});
+    for (const auto& [tensor, value] : tensors) writer.write(tensor, &value, 4);
+    writer.finish();
+  };
+  write("m-1.safetensors", {{"a", 1}});
+  write("m-2.safetensors", {{"b", 2}, {"c", 3}});
+  const auto index = [this](const std::string& map) {
+    std::ofstream(file("m.safetensors.index.json"))
+        << R"({"metadata": {"total_size": 12}, "weight_map": {)" << map << "}}";
+    return file("m.safetensors.index.json");
+  };
+  const std::string a = R"("a": "m-1.safetensors")", bc = R"("b": "m-2.safetensors", "c": "m-2.safetensors")";
+  const SafetensorsReader reader(index(a + ", " + bc));
+  EXPECT_EQ(reader.tensors().size(), 3u);
+  float read = 0;
+  for (const auto& [name, value] : {std::pair{"a", 1.0F}, {"b", 2.0F}, {"c", 3.0F}}) {
+    std::memcpy(&read, reader.read(name).data(), 4);
+    EXPECT_EQ(read, value) << name;
+  }
+  const auto has = [&](const std::string& map, const char* text) {
+    const std::string message = message_of(index(map));
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  has(a + R"(, "b": "m-2.safetensors")", "has no tensor 'c', which m-2.safetensors has");
+  has(a + ", " + bc + R"(, "d": "m-1.safetensors")", "tensor 'd' is in m-1.safetensors, which has none of this name");
+  has(R"("a": "m-2.safetensors", )" + bc + R"(, "x": "m-1.safetensors")", "'a' is in m-2.safetensors, which has none");
+  has(a + ", " + bc + R"(, "d": "m-3.safetensors")", "m-3.safetensors: cannot be opened");
+  has(a + ", " + bc + R"(, "d": "../m-1.safetensors")", "expected the name of one beside the index");
+  has(a + ", " + a, "names tensor 'a' twice");
+  write("m-3.safetensors", {{"a", 4}, {"d", 5}});
+  has(a + ", " + bc + R"(, "d": "m-3.safetensors")", "tensor 'a' is in two files, m-1.safetensors and m-3.safetensors");
+  std::ofstream(file("m.safetensors.index.json")) << "{}";
+  EXPECT_NE(message_of(file("m.safetensors.index.json")).find("expected JSON with \"weight_map\""), std::string::npos);
+}
+
 TEST_F(Safetensors, NumbersThatWrapAreRefused) {
   const auto message = [this](const std::string& shape, const std::string& begin, const std::string& end) {
     return message_of(

@@ -105,6 +105,7 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
       {"sliding_window 64, the experiment asks for 0", [](Config& c) { c.model.sliding_window = 64; }},
       {"attention_sinks 1, the experiment asks for 0", [](Config& c) { c.model.attention_sinks = true; }},
       {"attention_soft_cap 50, the experiment asks for 0", [](Config& c) { c.model.attention_soft_cap = 50; }},
+      {"logit_soft_cap 30, the experiment asks for 0", [](Config& c) { c.model.logit_soft_cap = 30; }},
       {"tied_embeddings 1, the experiment asks for 0", [](Config& c) { c.model.tied_embeddings = true; }},
       {"vocab_size 5000, the experiment asks for 10000", [](Config& c) { c.model.vocab_size = 5000; }},
       {"context_length 256, the experiment asks for 512", [](Config& c) { c.model.context_length = 256; }},

@@ -98,6 +98,38 @@ TEST(Float64Check, OfFewTokensHoldsARightModel) {
     }
 }
 
+// Large scores and small caps make roundings larger on their way to the gradients.
+TEST(Float64Check, OfLargeScoresAndSmallCapsHoldsARightModel) {
+  using Change = void (*)(models::DecoderConfig&);
+  for (const auto& [precision, change] : std::initializer_list<std::pair<const char*, Change>>{
+           {"fp32", [](models::DecoderConfig& c) { c.query_pre_attn_scalar = 1e-3; }},
+           {"fp32", [](models::DecoderConfig& c) { c.attention_soft_cap = 1e-3; }},
+           {"fp32",
+            [](models::DecoderConfig& c) {
+              c.rope_scaling.kind = compute::RotaryScalingKind::yarn;
+              c.rope_scaling.factor = 4, c.rope_scaling.original_positions = 16, c.rope_scaling.magnitude = 30;
+            }},
+           {"bf16", [](models::DecoderConfig& c) { c.query_pre_attn_scalar = 0.2; }},
+           {"bf16", [](models::DecoderConfig& c) { c.attention_soft_cap = 0.2; }},
+           {"bf16", [](models::DecoderConfig& c) { c.head_dim = 4, c.qk_norm = true; }}})
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const TrainerHost host;
+      models::DecoderTrainerConfig config = of_layers(2);
+      config.seed = seed;
+      config.model.precision = workload::precision_policy(precision, "cpu");
+      change(config.model);
+      models::DecoderTrainer trainer(host.host(), config);
+      test::set_up(trainer, host);
+      EXPECT_EQ(test::wrong_result_of([&] {
+                  verification::check_against_float64(host.host(), trainer, 1);
+                  verification::check_own_gradients(trainer);
+                }),
+                "")
+          << precision << ", scores " << config.model.usual_score() << ", cap " << config.model.attention_soft_cap
+          << ", seed " << seed;
+    }
+}
+
 TEST(Float64Check, OfManyTokensAndWordsToleratesNoMore) {
   models::DecoderConfig model = test::small_trainer().model;
   model.precision = workload::precision_policy("bf16", "cpu");
@@ -109,6 +141,10 @@ TEST(Float64Check, OfManyTokensAndWordsToleratesNoMore) {
   EXPECT_EQ(tolerance.block, most.block);
   EXPECT_LT(tolerance.factor, 1.02 * most.factor);
   EXPECT_EQ(tolerance.cancelled, most.cancelled);
+  model.query_pre_attn_scalar = static_cast<double>(model.head_width()) / 9;
+  EXPECT_NEAR(verification::decoder_tolerance(model).gradient, 3 * most.gradient, 1e-9) << "scores of size three";
+  model.query_pre_attn_scalar = 0, model.attention_soft_cap = 30;
+  EXPECT_EQ(verification::decoder_tolerance(model).gradient, most.gradient) << "a cap far above the scores";
 }
 
 }  // namespace

@@ -65,6 +65,16 @@ TEST(OptimizerCheck, MovesMuonsMatricesAndTheRest) {
   }
 }
 
+// Beyond the steps that converge singular values move about, and their roundings grow.
+TEST(OptimizerCheck, HoldsMoreStepsOfMuonThanConverge) {
+  const TrainerHost host;
+  for (const std::int64_t steps : {16, 20, 24}) {
+    models::DecoderTrainerConfig config = test::small_trainer();
+    config.optimizer.name = "muon", config.optimizer.muon.steps = steps;
+    EXPECT_EQ(test::wrong_result_of([&] { updates_of(host, config); }), "") << steps;
+  }
+}
+
 // A batch's first product has the coefficient of another iteration, by two percent.
 class BreaksCoefficient final : public test::BrokenBackend {
  public:
@@ -82,8 +92,11 @@ TEST(OptimizerCheck, FindsAnotherIterationThanMuons) {
   const TrainerHost host(test::broken<BreaksCoefficient>());
   models::DecoderTrainerConfig config = test::small_trainer();
   config.optimizer.name = "muon";
-  const std::string reason = test::wrong_result_of([&] { updates_of(host, config); });
-  EXPECT_NE(reason.find("from the one that float64 makes orthogonal"), std::string::npos) << reason;
+  for (const std::int64_t steps : {5, 20}) {
+    config.optimizer.muon.steps = steps;
+    const std::string reason = test::wrong_result_of([&] { updates_of(host, config); });
+    EXPECT_NE(reason.find("from the one that float64 makes orthogonal"), std::string::npos) << reason;
+  }
 }
 
 TEST(OptimizerCheck, FindsAStepThatLeavesTheGradientsOfAnEarlierOne) {

@@ -39,6 +39,14 @@ void scale(const void* x_address, float factor, void* out_address, int64_t count
   over_elements<T>(count, [=](int64_t i, auto span) { store_span(out + i, load_span(x + i, span) * factor, span); });
 }
 
+template <class T>
+void soft_cap(const void* x_address, float cap, void* out_address, int64_t count) {
+  const T* const x = static_cast<const T*>(x_address);
+  T* const out = static_cast<T*>(out_address);
+  over_elements<T>(
+      count, [=](int64_t i, auto span) { store_span(out + i, cap * tanh_vec(load_span(x + i, span) / cap), span); });
+}
+
 // ---- activations: value(x) and slope(x) ----------------------------------------------------------------------------
 
 ASSAY_INLINE Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp_vec(-x)); }
@@ -289,6 +297,7 @@ extern const ElementwiseKernels elementwise_kernels = {
     {add<float>, add<bf16>},
     {multiply<float>, multiply<bf16>},
     {scale<float>, scale<bf16>},
+    {soft_cap<float>, soft_cap<bf16>},
     {{activation_forward<Relu, float>, activation_forward<Relu, bf16>},
      {activation_forward<GeluErf, float>, activation_forward<GeluErf, bf16>},
      {activation_forward<GeluTanh, float>, activation_forward<GeluTanh, bf16>},

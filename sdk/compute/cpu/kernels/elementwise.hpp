@@ -25,6 +25,7 @@ struct ElementwiseKernels {
 
   Binary add[2], multiply[2];
   void (*scale[2])(const void* x, float factor, void* out, int64_t count);
+  void (*soft_cap[2])(const void* x, float cap, void* out, int64_t count);
   Unary activation_forward[4][2];    // by compute::Activation: relu, gelu_erf, gelu_tanh, silu
   Binary activation_backward[4][2];  // (x, dy, dx)
   // [type of x and y][type of bias]

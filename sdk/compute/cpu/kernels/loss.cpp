@@ -168,20 +168,42 @@ ASSAY_INLINE LabelColumn column_of(int64_t label, const CrossEntropyArgs& a) {
   return column >= 0 && column < a.columns ? LabelColumn{Label::counts, column} : LabelColumn{Label::elsewhere, 0};
 }
 
+// With a soft cap: what it makes of logits, and its slope there.
+ASSAY_INLINE Vec capped(Vec x, float cap) { return cap * tanh_vec(x / cap); }
+ASSAY_INLINE Vec slope_of_cap(Vec capped, float cap) { return 1.0f - (capped / cap) * (capped / cap); }
+ASSAY_INLINE float capped(float x, float cap) { return capped(splat(x), cap)[0]; }
+
+template <class T>
+ASSAY_INLINE float sum_capped_exponentials(const T* x, int64_t n, float cap, float shift) {
+  return sum_each(
+      n, [&](int64_t i, auto span) { return only(exp_vec(capped(load_span(x + i, span), cap) - shift), span, 0.0f); });
+}
+
+// y = factor * exp(z - shift) * (1 - (z / cap)^2) of capped logits z. y may be x.
+template <class T>
+ASSAY_INLINE void store_capped_gradients(const T* x, T* y, int64_t n, float cap, float shift, float factor) {
+  each(n, [&](int64_t i, auto span) {
+    const Vec z = capped(load_span(x + i, span), cap);
+    store_span(y + i, exp_vec(z - shift) * slope_of_cap(z, cap) * factor, span);
+  });
+}
+
 template <class T>
 static void cross_entropy_forward_typed(const CrossEntropyArgs& a) {
   parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const x = static_cast<const T*>(a.logits) + r * a.columns;
       const auto [kind, column] = column_of(a.labels[r], a);
-      const float shift = row_max(x, a.columns, 1.0f);
-      const float log_sum = __builtin_logf(sum_exponentials(x, a.columns, 1.0f, shift));
+      const bool caps = a.soft_cap > 0;
+      const float most = row_max(x, a.columns, 1.0f);
+      const float shift = caps ? capped(most, a.soft_cap) : most;
+      const float log_sum = __builtin_logf(caps ? sum_capped_exponentials(x, a.columns, a.soft_cap, shift)
+                                                : sum_exponentials(x, a.columns, 1.0f, shift));
+      const float at_label = caps ? capped(load(x + column), a.soft_cap) : load(x + column);
       const float lse = kind == Label::out_of_range ? __builtin_nanf("") : shift + log_sum;
       a.lse[r] = lse;
       // (shift - x) first: exact where the label's logit is near the largest, however large both are.
-      a.losses[r] = kind == Label::counts         ? (shift - load(x + column)) + log_sum
-                    : kind == Label::out_of_range ? lse
-                                                  : 0.0f;
+      a.losses[r] = kind == Label::counts ? (shift - at_label) + log_sum : kind == Label::out_of_range ? lse : 0.0f;
     }
   });
 }
@@ -195,6 +217,13 @@ static void cross_entropy_backward_typed(const CrossEntropyArgs& a) {
       const auto [kind, label] = column_of(a.labels[r], a);
       if (kind == Label::ignored || kind == Label::out_of_range) {
         fill_row(dx, a.columns, kind == Label::ignored ? 0.0f : __builtin_nanf(""));
+        continue;
+      }
+      if (a.soft_cap > 0) {
+        const Vec z = splat(capped(load(x + label), a.soft_cap));
+        const float of_label = ((exp_vec(z - a.lse[r]) - 1.0f) * slope_of_cap(z, a.soft_cap))[0] * a.scale;
+        store_capped_gradients(x, dx, a.columns, a.soft_cap, a.lse[r], a.scale);
+        if (kind == Label::counts) store(dx + label, of_label);
         continue;
       }
       const float at_label = exp_vec(splat(load(x + label) - a.lse[r]))[0];
@@ -215,7 +244,16 @@ static void cross_entropy_in_place_typed(const CrossEntropyArgs& a) {
         fill_row(x, a.columns, a.losses[r]);
         continue;
       }
-      const float shift = row_max(x, a.columns, 1.0f);
+      const float most = row_max(x, a.columns, 1.0f);
+      if (a.soft_cap > 0) {
+        const float cap = a.soft_cap, z = capped(load(x + label), cap), shift = capped(most, cap);
+        const float sum = sum_capped_exponentials(x, a.columns, cap, shift);
+        store_capped_gradients(x, x, a.columns, cap, shift, a.scale / sum);
+        store(x + label, (exp_vec(splat(z - shift))[0] / sum - 1.0f) * slope_of_cap(splat(z), cap)[0] * a.scale);
+        a.losses[r] = (shift - z) + __builtin_logf(sum);
+        continue;
+      }
+      const float shift = most;
       const float below = shift - load(x + label);
       float sum;
       if constexpr (sizeof(T) == sizeof(float)) {

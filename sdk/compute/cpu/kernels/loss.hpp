@@ -36,6 +36,7 @@ struct CrossEntropyArgs {
   int64_t rows, columns;
   float scale;
   int64_t first_class, classes_each, classes;  // of the columns; `classes`: all that there are
+  float soft_cap;                              // logits x become soft_cap tanh(x / soft_cap); 0: they stay
 };
 
 // A label that is not below `classes` makes its row NaN: loss, lse and gradient.

@@ -35,6 +35,18 @@ __device__ __forceinline__ float gradient_scale(const CrossEntropyArgs& a) {
   return a.loss_scale ? a.scale * *a.loss_scale : a.scale;
 }
 
+// What a soft cap makes of a logit, and its slope there.
+template <bool capped>
+struct Cap {
+  float cap;
+  __device__ __forceinline__ explicit Cap(const CrossEntropyArgs& a) : cap(a.soft_cap) {}
+  __device__ __forceinline__ float value(float x) const { return capped ? cap * tanhf(x / cap) : x; }
+  __device__ __forceinline__ float slope(float value) const {
+    const float t = capped ? value / cap : 0.0F;
+    return 1.0F - t * t;
+  }
+};
+
 template <class T, int V>
 __device__ __forceinline__ void fill_row(T* row, int packs, float value) {
   float values[V];
@@ -61,18 +73,25 @@ __device__ __forceinline__ void keep_lse(const CrossEntropyArgs& a, std::int64_t
 }
 
 // V elements in a pack, K packs held by a thread. The thread that has the label's column keeps its distance to the
-// largest logit, and writes the loss.
-template <class T, int V, int K, bool in_place>
+// largest logit, and writes the loss. With a soft cap logits stay in the registers, whose slopes the gradient needs.
+template <class T, int V, int K, bool in_place, bool capped>
 __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
     cross_entropy_losses_kernel(const CrossEntropyArgs a) {
   __shared__ float shared[row_reducer_floats];
   RowReducer reducer(shared);
+  const Cap<capped> cap(a);
   const int packs = static_cast<int>(a.columns / V);
   for (std::int64_t row = blockIdx.x * std::int64_t{blockDim.y} + threadIdx.y; row < a.rows;
        row += gridDim.x * std::int64_t{blockDim.y}) {
     const T* const x = static_cast<const T*>(a.logits) + row * a.columns;
     float held[K][V];
-    each_pack<K>(packs, [&](int i, int k) { unpack(hold<V>(x + i * V), held[k]); });
+    each_pack<K>(packs, [&](int i, int k) {
+      unpack(hold<V>(x + i * V), held[k]);
+      if constexpr (capped) {
+#pragma unroll
+        for (int e = 0; e < V; ++e) held[k][e] = cap.value(held[k][e]);
+      }
+    });
     const Label label(a.labels[row], a, V);
     if constexpr (in_place) {
       if (!label.counts) {
@@ -97,8 +116,9 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
       }
 #pragma unroll
       for (int e = 0; e < V; ++e) {
-        held[k][e] = exponential<T>(held[k][e] - high);
-        sum += held[k][e];
+        const float raised = exponential<T>(held[k][e] - high);
+        if constexpr (!capped) held[k][e] = raised;
+        sum += raised;
       }
     });
     sum = reducer.reduce<Sum>(sum);
@@ -107,12 +127,13 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
       T* const dx = static_cast<T*>(a.dlogits) + row * a.columns;
       const float scale = gradient_scale(a);
       const float factor = scale / sum;
-      const float at_label = gradient_at_label(below, sum, scale);
+      const float at_label = gradient_at_label(below, sum, scale) * cap.slope(high - below);
       if (label.is_mine()) a.losses[row] = below + logf(sum);
       each_pack<K>(packs, [&](int i, int k) {
         float values[V];
 #pragma unroll
-        for (int e = 0; e < V; ++e) values[e] = held[k][e] * factor;
+        for (int e = 0; e < V; ++e)
+          values[e] = capped ? exponential<T>(held[k][e] - high) * cap.slope(held[k][e]) * factor : held[k][e] * factor;
         if (i == label.pack) {
 #pragma unroll
           for (int e = 0; e < V; ++e) values[e] = e == label.element ? at_label : values[e];
@@ -152,10 +173,11 @@ __device__ __forceinline__ void each_wide_pack(const T* x, int packs, Body body)
 }
 
 // Each thread adds up exponentials relative to the largest logit that it has met so far.
-template <class T, int V, bool in_place>
+template <class T, int V, bool in_place, bool capped>
 __global__ void __launch_bounds__(most_threads, 2) cross_entropy_wide_kernel(const CrossEntropyArgs a) {
   __shared__ float shared[row_reducer_floats];
   RowReducer reducer(shared);
+  const Cap<capped> cap(a);
   const int packs = static_cast<int>(a.columns / V);
   for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
     const T* const x = static_cast<const T*>(a.logits) + row * a.columns;
@@ -167,9 +189,12 @@ __global__ void __launch_bounds__(most_threads, 2) cross_entropy_wide_kernel(con
       }
     }
     float logit = 0.0F;
-    if (label.is_mine()) logit = to_float(x[label.pack * V + label.element]);
+    if (label.is_mine()) logit = cap.value(to_float(x[label.pack * V + label.element]));
     float met = Largest::nothing, sum = 0.0F;
-    each_wide_pack<T, V>(x, packs, [&](int, const float(&values)[V]) {
+    each_wide_pack<T, V>(x, packs, [&](int, const float(&logits)[V]) {
+      float values[V];
+#pragma unroll
+      for (int e = 0; e < V; ++e) values[e] = cap.value(logits[e]);
       float most = met;
 #pragma unroll
       for (int e = 0; e < V; ++e) most = fmaxf(most, values[e]);
@@ -188,12 +213,15 @@ __global__ void __launch_bounds__(most_threads, 2) cross_entropy_wide_kernel(con
       T* const dx = static_cast<T*>(a.dlogits) + row * a.columns;
       const float scale = gradient_scale(a);
       const float factor = scale / sum;
-      const float at_label = gradient_at_label(below, sum, scale);
+      const float at_label = gradient_at_label(below, sum, scale) * cap.slope(logit);
       if (label.is_mine()) a.losses[row] = below + logf(sum);
       each_wide_pack<T, V>(x, packs, [&](int i, const float(&values)[V]) {
         float gradients[V];
 #pragma unroll
-        for (int e = 0; e < V; ++e) gradients[e] = exponential<T>(values[e] - high) * factor;
+        for (int e = 0; e < V; ++e) {
+          const float value = cap.value(values[e]);
+          gradients[e] = exponential<T>(value - high) * factor * cap.slope(value);
+        }
         if (i == label.pack) {
 #pragma unroll
           for (int e = 0; e < V; ++e) gradients[e] = e == label.element ? at_label : gradients[e];
@@ -208,9 +236,10 @@ __global__ void __launch_bounds__(most_threads, 2) cross_entropy_wide_kernel(con
   }
 }
 
-template <class T, int V, int K>
+template <class T, int V, int K, bool capped>
 __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
     cross_entropy_gradient_kernel(const CrossEntropyArgs a) {
+  const Cap<capped> cap(a);
   const int packs = static_cast<int>(a.columns / V);
   for (std::int64_t row = blockIdx.x * std::int64_t{blockDim.y} + threadIdx.y; row < a.rows;
        row += gridDim.x * std::int64_t{blockDim.y}) {
@@ -231,8 +260,9 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
       unpack(held[k], values);
 #pragma unroll
       for (int e = 0; e < V; ++e) {
-        const float probability = exponential<T>(values[e] - lse);
-        values[e] = (i == label.pack && e == label.element ? probability - 1.0F : probability) * scale;
+        const float value = cap.value(values[e]), probability = exponential<T>(value - lse);
+        const bool at_label = i == label.pack && e == label.element;
+        values[e] = (at_label ? probability - 1.0F : probability) * scale * cap.slope(value);
       }
       store(dx + i * V, held_from<T>(values));
     });
@@ -241,21 +271,29 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
 
 enum class Form { forward, in_place, backward };
 
-template <class T, int V, int K>
-void launch(const CrossEntropyArgs& a, Form form, const RowShape& shape, cudaStream_t stream) {
+template <class T, int V, int K, bool capped>
+void launch_typed(const CrossEntropyArgs& a, Form form, const RowShape& shape, cudaStream_t stream) {
   const dim3 threads(static_cast<unsigned>(shape.threads), static_cast<unsigned>(shape.rows));
   const unsigned blocks = row_grid(a.rows, shape);
   const auto losses = [&](auto in_place) {
     if constexpr (K > 0)
-      cross_entropy_losses_kernel<T, V, K, in_place><<<blocks, threads, 0, stream>>>(a);
+      cross_entropy_losses_kernel<T, V, K, in_place, capped><<<blocks, threads, 0, stream>>>(a);
     else
-      cross_entropy_wide_kernel<T, V, in_place><<<blocks, threads, 0, stream>>>(a);
+      cross_entropy_wide_kernel<T, V, in_place, capped><<<blocks, threads, 0, stream>>>(a);
   };
   switch (form) {
     case Form::forward: losses(std::false_type()); break;
     case Form::in_place: losses(std::true_type()); break;
-    case Form::backward: cross_entropy_gradient_kernel<T, V, K><<<blocks, threads, 0, stream>>>(a); break;
+    case Form::backward: cross_entropy_gradient_kernel<T, V, K, capped><<<blocks, threads, 0, stream>>>(a); break;
   }
+}
+
+template <class T, int V, int K>
+void launch(const CrossEntropyArgs& a, Form form, const RowShape& shape, cudaStream_t stream) {
+  if (a.soft_cap > 0.0F)
+    launch_typed<T, V, K, true>(a, form, shape, stream);
+  else
+    launch_typed<T, V, K, false>(a, form, shape, stream);
 }
 
 void run(const CrossEntropyArgs& a, Form form, const char* operation, cudaStream_t stream) {

@@ -21,6 +21,7 @@ struct CrossEntropyArgs {
   const float* loss_scale;                          // one number or nullptr
   void* dlogits;                                    // may be logits
   std::int64_t first_class, classes_each, classes;  // of the columns; `classes`: all that there are
+  float soft_cap;                                   // logits x become soft_cap tanh(x / soft_cap); 0: they stay
 };
 
 void cross_entropy_forward(const CrossEntropyArgs&, cudaStream_t);

@@ -89,6 +89,10 @@ struct Scale {
   float factor;
   __device__ __forceinline__ float operator()(float x) const { return x * factor; }
 };
+struct SoftCap {
+  float cap;
+  __device__ __forceinline__ float operator()(float x) const { return cap * tanhf(x / cap); }
+};
 struct WherePositive {
   float factor;
   __device__ __forceinline__ float operator()(float y, float dy) const { return y > 0.0F ? dy * factor : 0.0F; }
@@ -165,6 +169,13 @@ void launch_scale(cudaStream_t stream, DType type, const void* x, float factor, 
   dispatch_float(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     map_one<T>(stream, "scale", x, out, count, Scale{factor});
+  });
+}
+
+void launch_soft_cap(cudaStream_t stream, DType type, const void* x, float cap, void* out, std::int64_t count) {
+  dispatch_float(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    map_one<T>(stream, "soft_cap", x, out, count, SoftCap{cap});
   });
 }
 

@@ -20,6 +20,7 @@ void launch_add(cudaStream_t stream, compute::DType type, const void* a, const v
 void launch_multiply(cudaStream_t stream, compute::DType type, const void* a, const void* b, void* out,
                      std::int64_t count);
 void launch_scale(cudaStream_t stream, compute::DType type, const void* x, float factor, void* out, std::int64_t count);
+void launch_soft_cap(cudaStream_t stream, compute::DType type, const void* x, float cap, void* out, std::int64_t count);
 void launch_activation_forward(cudaStream_t stream, compute::DType type, compute::Activation kind, const void* x,
                                void* y, std::int64_t count);
 void launch_activation_backward(cudaStream_t stream, compute::DType type, compute::Activation kind, const void* x,

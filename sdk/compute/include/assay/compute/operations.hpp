@@ -33,7 +33,7 @@
 #define ASSAY_OPERATIONS(X)                                                                                     \
   X(Fill) X(Copy) X(RandomNormal) X(RandomIntegers)                                                             \
   X(Matmul)                                                                                                     \
-  X(Add) X(Multiply) X(Scale) X(ActivationForward) X(ActivationBackward) X(BiasAdd) X(BiasBackward)             \
+  X(Add) X(Multiply) X(Scale) X(SoftCap) X(ActivationForward) X(ActivationBackward) X(BiasAdd) X(BiasBackward)  \
   X(SwigluForward) X(SwigluBackward) X(ApplyDropout) X(BiasReluDropoutForward) X(ReluDropoutBackward)           \
   X(Quantize) X(QuantizeRows) X(QuantizeColumns) X(TransposeEightBits)                                          \
   X(EmbeddingForward) X(EmbeddingBackward) X(RotaryTable) X(Rotary)                                             \

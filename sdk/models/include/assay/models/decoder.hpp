@@ -396,6 +396,7 @@ class DecoderModel : public train::Model {
   // decoder_head.cpp
   bool makes_loss_in_chunks() const { return config_.loss_chunks > 1; }
   std::int64_t chunk_rows() const;
+  float cap_of_loss() const;  // of the logits; 0: none, or they have it already
   compute::Tensor make_logits(compute::Backend& b, std::int64_t first, std::int64_t count) const;
   void head_forward(compute::Backend& b, const compute::Tensor* labels, std::int64_t valid_rows,
                     std::int64_t micro_batch) const;

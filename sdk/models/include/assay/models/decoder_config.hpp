@@ -51,6 +51,7 @@ struct DecoderConfig {
   double rope_local_theta = 0;      // of layers beside the full ones, whose rotation is not scaled; 0: as of all others
   bool attention_sinks = false;     // each head of a layer has a score more, which is learned and has no value
   double attention_soft_cap = 0.0;  // scores become cap * tanh(score / cap); 0: they stay
+  double logit_soft_cap = 0.0;      // the same of the head's logits
   ExpertsConfig experts;
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
@@ -109,6 +110,18 @@ struct DecoderConfig {
   double query_scalar() const {
     return query_pre_attn_scalar > 0 ? query_pre_attn_scalar : static_cast<double>(head_width());
   }
+  // The root mean square of scores whose queries and keys have elements of size one, as norms and drawn weights make
+  // them.
+  double usual_score() const;
+  // By how much attention makes roundings of queries and keys larger, relative, at least 1. A score that is off by e of
+  // itself makes its probability off by e times the score, and the slope 1 - tanh(score / cap)^2 of a soft cap off by
+  // 2 e score / cap.
+  double rounding_by_scores() const;
+  // The same of norms of few columns as well: of a short head both its error and the gradient grow with 1 / length.
+  double rounding_by_attention() const;
+  // The same of the logits' cap, of logits as large as drawn weights make them.
+  double rounding_by_logits() const;
+  double usual_logit() const;  // the root mean square of logits
   // Whether a layer sees everything whatever the window of those beside it.
   bool sees_all(std::int64_t layer) const {
     return full_attention_every > 0 && (layer + 1) % full_attention_every == 0;

@@ -33,6 +33,7 @@ struct PublicGemma {
   double query_pre_attn_scalar = 0;
   std::int64_t sliding_window = 0, full_attention_every = 0;
   double rope_local_theta = 0;
+  double attention_soft_cap = 0, logit_soft_cap = 0;  // both or none
 };
 // Models that people train, as their published configurations have them: grouped-query attention, a large vocabulary,
 // and what else sets them apart from the sizes above.
@@ -125,6 +126,13 @@ inline constexpr auto public_models = std::to_array<PublicModel>({
      .tied_embeddings = true,
      .rope_theta = 5e5,
      .rope_scaling = {"llama3", 32, 8192}},
+    {.size = {"gemma2-2b", 2304, 9216, 26, 8},
+     .kv_heads = 4,
+     .vocab_size = 256'000,
+     .head_dim = 256,
+     .tied_embeddings = true,
+     .norm_eps = 1e-6,
+     .gemma = {256, 4096, 2, 0, 50, 30}},
     {.size = {"gemma3-1b", 1152, 6912, 26, 4},
      .kv_heads = 1,
      .vocab_size = 262'144,
@@ -249,6 +257,9 @@ inline constexpr auto presets_dimensions = join(
               .help("the last of every so many layers sees all tokens before it whatever sliding_window; 0: none does"),
           Param::boolean("attention_sinks", false).help("each head has one more score, learned and without a value"),
           Param::real("attention_soft_cap", 0).at_least(0).help("scores s become cap tanh(s / cap); 0: they stay"),
+          Param::real("logit_soft_cap", 0)
+              .at_least(0)
+              .help("logits x of the head become cap tanh(x / cap); 0: they stay"),
           Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
     rope_scaling_params, block_params);
 inline constexpr auto dimension_params = join(
@@ -282,7 +293,10 @@ inline constexpr auto model_presets = [] {
       std::count_if(public_models.begin(), public_models.end(), [](const auto& m) { return m.scales_rotation(); });
   constexpr std::size_t gemmas =
       std::count_if(public_models.begin(), public_models.end(), [](const auto& m) { return m.is_gemma(); });
-  std::array<Preset, 4 * decoder_sizes.size() + public_model_settings * public_models.size() + 5 * scaled + 8 * gemmas>
+  constexpr std::size_t capped = std::count_if(public_models.begin(), public_models.end(),
+                                               [](const auto& m) { return m.gemma.logit_soft_cap > 0; });
+  std::array<Preset, 4 * decoder_sizes.size() + public_model_settings * public_models.size() + 5 * scaled + 8 * gemmas +
+                         2 * capped>
       presets{};
   std::size_t i = 0;
   const auto add_dimensions = [&](const DecoderSize& size) {
@@ -311,6 +325,10 @@ inline constexpr auto model_presets = [] {
       presets[i++] = Preset::integer("size", model.size.name, "sliding_window", g.sliding_window);
       presets[i++] = Preset::integer("size", model.size.name, "full_attention_every", g.full_attention_every);
       presets[i++] = Preset::real("size", model.size.name, "rope_local_theta", g.rope_local_theta);
+      if (g.logit_soft_cap > 0) {
+        presets[i++] = Preset::real("size", model.size.name, "attention_soft_cap", g.attention_soft_cap);
+        presets[i++] = Preset::real("size", model.size.name, "logit_soft_cap", g.logit_soft_cap);
+      }
     }
     if (!model.scales_rotation()) continue;
     const PublicRopeScaling& scaling = model.rope_scaling;
@@ -345,13 +363,14 @@ inline constexpr auto accumulation_params =
               .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"));
 
 // Reads rope_scaling_params; INVALID_ARGUMENT that names the parameter where a kind lacks one, does not read one that
-// is set, or cannot be meant. `decided_by` as below: what a size says of other kinds counts as left out.
-compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by = "size");
+// is set, or cannot be meant. What a preset says of other kinds counts as left out.
+compute::RotaryScaling rope_scaling(const Case& c, std::span<const Preset> presets = model_presets);
 
 // Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the
 // result has a backward and is fused. It is not yet validated. Throws assay::Error.
-// `decided_by`: the choice whose presets decide the dimensions.
-DecoderConfig decoder_config(const Case& c, const char* decided_by = "size");
+// `decided_by`: the choice whose presets, or whose config_file, decide the dimensions.
+DecoderConfig decoder_config(const Case& c, const char* decided_by = "size",
+                             std::span<const Preset> presets = model_presets);
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(
     const Case& c, train::WholeMatrixOptimizers of_matrices = train::WholeMatrixOptimizers::refused);

@@ -16,9 +16,12 @@ struct StoredTensor {
   std::vector<std::int64_t> dims;
   std::uint64_t offset = 0;  // in the file
   std::uint64_t bytes = 0;
+  std::size_t shard = 0;  // of several files
 };
 
-// A file opened for reading. The header is read and checked at once, tensors on demand. Throws
+// A file opened for reading, or several by their index ("model.safetensors.index.json", as Hugging Face's libraries
+// write it): JSON whose "weight_map" has the name of a file beside it for each tensor. Headers are read and checked at
+// once, and that the index says what they say; tensors on demand. Throws
 // assay::Error(INVALID_ARGUMENT) that names the file, the tensor and what is wrong with it.
 class SafetensorsReader {
  public:
@@ -29,7 +32,9 @@ class SafetensorsReader {
   const std::filesystem::path& file() const { return file_; }
 
  private:
+  void read_index();
   std::filesystem::path file_;
+  std::vector<std::filesystem::path> shards_;  // the file itself where it is one
   std::map<std::string, StoredTensor> tensors_;
 };
 

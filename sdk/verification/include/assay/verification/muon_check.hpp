@@ -2,9 +2,9 @@
 // is a matrix, whose update is made again in float64 on the host.
 //
 // Rounding on the way shows in the result many times over, as the steps of Newton and Schulz lift small singular values
-// by up to 3.44 each. How much is found with the matrix itself: the same iteration runs once in float64 and once with
-// what is stored rounded to the format that the device stores. The device may differ from float64 by a few times as
-// much, in each row.
+// by up to 3.44 each. How much is found with the matrix itself: the same iteration runs once in float64 and, beyond the
+// steps that converge several times, with what is stored rounded to the format that the device stores. The device may
+// differ from float64 by a few times as much, in each row.
 #pragma once
 #include <assay/train/optimizer.hpp>
 #include <assay/train/trainer.hpp>

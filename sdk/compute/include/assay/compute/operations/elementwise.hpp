@@ -43,6 +43,14 @@ struct Scale {
   static constexpr auto in_place = std::to_array<InPlace>({{"out", "x"}});
   ASSAY_OPERATION("scale", x, out)
 };
+// out = cap tanh(x / cap): what a soft cap makes of logits.
+struct SoftCap {
+  In x;
+  float cap;  // above 0
+  Out out;
+  static constexpr auto in_place = std::to_array<InPlace>({{"out", "x"}});
+  ASSAY_OPERATION("soft_cap", x, out)
+};
 
 struct ActivationForward {
   Activation kind;

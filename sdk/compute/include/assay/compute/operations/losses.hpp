@@ -1,6 +1,9 @@
 // Cross-entropy: losses[r] = -log softmax(logits[r, :])[labels[r]]. A label < 0 is ignored: its loss and its gradient
 // are 0. Gradients are multiplied by `scale` and, when given, by *loss_scale.
 //
+// With a soft cap logits x become cap tanh(x / cap) first (Gemma 2; Hugging Face's final_logit_softcapping), and
+// gradients are those by x: `logits` are always before the cap, lse is that of what it makes of them.
+//
 // The logits may be columns of wider rows, which several ranks have in parts: `classes` says which classes the columns
 // stand for. A label of another rank's then has no column here: its loss counts as 0, and its gradient is scale *
 // softmax. What ranks found together is the same operation once more: of P parts that have C classes each, the P
@@ -27,6 +30,7 @@ struct CrossEntropyForward {
   In labels;        // i64, one for each row
   Out losses, lse;  // fp32, one for each row
   ClassColumns classes = {};
+  float soft_cap = 0;  // 0: logits stay
   ASSAY_OPERATION("cross_entropy_forward", logits, labels, losses, lse)
 };
 struct CrossEntropyBackward {
@@ -35,6 +39,7 @@ struct CrossEntropyBackward {
   Optional<In> loss_scale = {};  // fp32 [1]
   Out dlogits;
   ClassColumns classes = {};  // `each` is 1
+  float soft_cap = 0;
   static constexpr auto in_place = std::to_array<InPlace>({{"dlogits", "logits"}});
   ASSAY_OPERATION("cross_entropy_backward", logits, labels, lse, loss_scale, dlogits)
 };
@@ -45,6 +50,7 @@ struct CrossEntropyInPlace {
   Out losses;
   float scale;
   Optional<In> loss_scale = {};
+  float soft_cap = 0;
   ASSAY_OPERATION("cross_entropy_in_place", logits, labels, losses, loss_scale)
 };
 
