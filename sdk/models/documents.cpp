@@ -49,7 +49,10 @@ std::vector<std::int64_t> draw_documents(DocumentLengths kind, std::int64_t mean
 std::vector<std::int64_t> shortened_documents(std::span<const std::int64_t> documents, std::int64_t length) {
   if (documents.empty()) return {};
   const auto whole = std::accumulate(documents.begin(), documents.end(), std::int64_t{0});
-  return filled(length, [&](std::size_t i) { return documents[i % documents.size()] * length / whole; });
+  return filled(length, [&](std::size_t i) {
+    const std::int64_t tokens = documents[i % documents.size()];
+    return std::max(std::min<std::int64_t>(2, tokens), tokens * length / whole);
+  });
 }
 
 std::int64_t document_pairs(std::span<const std::int64_t> documents, std::int64_t window) {

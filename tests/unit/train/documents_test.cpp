@@ -39,8 +39,9 @@ TEST(Documents, DrawnOnesHaveTheirMeanAndSpread) {
 }
 
 TEST(Documents, OfAShorterSequenceAreShorterInProportion) {
-  EXPECT_EQ(models::shortened_documents(Lengths{100, 50, 10, 40}, 20), (Lengths{10, 5, 1, 4}));
+  EXPECT_EQ(models::shortened_documents(Lengths{100, 50, 10, 40}, 20), (Lengths{10, 5, 2, 3}));
   EXPECT_EQ(models::shortened_documents(Lengths{1, 1, 1, 1, 60}, 16), (Lengths{1, 1, 1, 1, 12})) << "of at least 1";
+  EXPECT_EQ(models::shortened_documents(Lengths{16, 16, 16, 16, 16}, 5), (Lengths{2, 2, 1}));
   EXPECT_EQ(models::shortened_documents(Lengths{3, 4}, 7), (Lengths{3, 4}));
   EXPECT_TRUE(models::shortened_documents(Lengths{}, 7).empty());
   models::DecoderConfig c;

@@ -22,7 +22,8 @@ enum class DocumentLengths { fixed, log_normal };
 std::vector<std::int64_t> draw_documents(DocumentLengths kind, std::int64_t mean, std::int64_t length,
                                          std::uint64_t seed);
 
-// Documents of a shorter sequence, each shorter in proportion, but of at least 1 token.
+// Documents of a shorter sequence, each shorter in proportion, but of at least 2 tokens where it has so many: one token
+// alone has no gradient by its score.
 std::vector<std::int64_t> shortened_documents(std::span<const std::int64_t> documents, std::int64_t length);
 
 // Pairs of a token and one that it sees, of a sequence; a window as in compute::AttentionShape.
