@@ -44,17 +44,20 @@ inline std::size_t sinks_copy_bytes(const compute::Tensor& sinks) {
   return (static_cast<std::size_t>(sinks.elements()) * sizeof(float) + alignment - 1) / alignment * alignment;
 }
 
-// The window where it hides a key: the last query is at the place of the last key.
-template <class Op>
-std::int64_t window_of(const Op& op) {
-  return op.shape.window < op.k.dim(1) ? op.shape.window : 0;
-}
-
 // Documents packed in the sequences; 0: none.
 template <class Op>
 std::int64_t documents_of(const Op& op) {
   return op.shape.documents.starts ? op.shape.documents.starts.elements() - 1 : 0;
 }
+
+// The window where it hides a key: the last query is at the place of the last key, of a sequence or of the longest
+// document.
+template <class Op>
+std::int64_t window_of(const Op& op) {
+  const std::int64_t keys = documents_of(op) > 0 ? op.shape.documents.longest : op.k.dim(1);
+  return op.shape.window < keys ? op.shape.window : 0;
+}
+
 // Scratch of 16-bit attention with documents: where they lie in the operands (kernels/attention_documents.hpp), and the
 // log-sum-exps token by token.
 inline std::size_t document_tables_bytes(std::int64_t documents) {
