@@ -9,7 +9,7 @@ names that they have there:
   impl naive, execution graph   the same under torch.compile
   impl flash                    scaled_dot_product_attention; --sdpa says by which of its kernels, auto: PyTorch chooses; flex:
                                 compiled FlexAttention. With a window or documents the former gets a mask of booleans, the latter a
-                                block mask
+                                block mask. varlen: torch.nn.attention.varlen over the documents (CUDA, 16-bit types)
   pass forward                  keeps nothing for a backward; backward: the forward ran once in set-up; both: one after the other
 
 --capture yes replays a step as a CUDA graph, whose parts are not timed; else `forward` and `backward` are. The last step's results are held against float64, by the
@@ -43,7 +43,7 @@ def parser():
     p.add_argument("--impl", default="flash", choices=["naive", "flash"])
     p.add_argument("--execution", default="graph", choices=["eager", "graph"])
     p.add_argument("--pass", dest="passes", default="both", choices=["forward", "backward", "both"])
-    p.add_argument("--sdpa", default="auto", choices=["auto", "math", "flash", "efficient", "cudnn", "flex"])
+    p.add_argument("--sdpa", default="auto", choices=["auto", "math", "flash", "efficient", "cudnn", "flex", "varlen"])
     p.add_argument("--capture", default="no", choices=["no", "yes"])
     p.add_argument("--seed", type=int, default=0)
     return p
@@ -84,8 +84,14 @@ class Attention:
         dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.dtype, torch.float32)
         shape = (case.batch_size, case.heads, case.seq, case.head_dim)
         with torch.device(case.device):
-            self.inputs = [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
-            self.dout = torch.randn(shape, dtype=dtype)
+            def drawn():
+                if not case.document_tokens:
+                    return torch.randn(shape, dtype=dtype)
+                # token by token, as assay has them then
+                return torch.randn(case.batch_size, case.seq, case.heads, case.head_dim, dtype=dtype).transpose(1, 2)
+
+            self.inputs = [drawn().requires_grad_() for _ in range(3)]
+            self.dout = drawn()
             # 0 and -infinity, made once and added, as assay's eager does
             hidden = torch.ones((case.seq, case.seq), dtype=torch.bool).triu(1)
             if case.window:
@@ -98,6 +104,8 @@ class Attention:
         self.run = self.sdpa if case.impl == "flash" else self.naive
         if case.impl == "flash" and case.sdpa == "flex":
             self.run = self.flex()
+        if case.impl == "flash" and case.sdpa == "varlen":
+            self.run = self.varlen()
         if case.impl == "naive" and case.execution == "graph":
             if case.passes == "backward":  # its buffers are used again in each step
                 import torch._functorch.config
@@ -129,12 +137,27 @@ class Attention:
         compiled = self.torch.compile(flex_attention, dynamic=False)
         return lambda q, k, v: compiled(q, k, v, block_mask=mask)
 
+    def varlen(self):
+        from torch.nn.attention.varlen import varlen_attn
+        case = self.case
+        tokens = min(case.document_tokens or case.seq, case.seq)
+        starts = [s * case.seq + first for s in range(case.batch_size) for first in range(0, case.seq, tokens)]
+        starts = self.torch.tensor([*starts, case.batch_size * case.seq], dtype=self.torch.int32, device=case.device)
+        window = (case.window - 1 if case.window else -1, 0 if self.causal else -1)
+
+        def run(*inputs):
+            packed = (x.transpose(1, 2).reshape(-1, case.heads, case.head_dim) for x in inputs)
+            out = varlen_attn(*packed, starts, starts, tokens, tokens, window_size=window)
+            return out.view(case.batch_size, case.seq, case.heads, case.head_dim).transpose(1, 2)
+
+        return run
+
     def kernels(self):
         """Those that scaled_dot_product_attention may choose from."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
         only = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION,
                 "cudnn": SDPBackend.CUDNN_ATTENTION}
-        return contextlib.nullcontext() if self.case.sdpa in ("auto", "flex") else sdpa_kernel(only[self.case.sdpa])
+        return contextlib.nullcontext() if self.case.sdpa in ("auto", "flex", "varlen") else sdpa_kernel(only[self.case.sdpa])
 
     def part(self, name):
         return contextlib.nullcontext() if self.is_captured else self.parts.part(name)
@@ -190,6 +213,8 @@ def main():
     if case.document_tokens and case.causal != "true":
         give_up("--document_tokens is of causal attention: --causal true")
     cuda = case.device == "cuda"
+    if case.sdpa == "varlen" and not (cuda and case.dtype in ("bf16", "fp16")):
+        give_up("--sdpa varlen needs --device cuda and --dtype bf16 or fp16")
     if case.capture == "yes" and not cuda:
         give_up("--capture yes needs --device cuda: a step is captured as a CUDA graph")
     attention = Attention(torch, case)
