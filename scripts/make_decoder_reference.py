@@ -4,7 +4,7 @@ models as people train them: tests/data/decoder_grouped/*.safetensors (Qwen2: gr
 v, tied embeddings, another base of the rotation and another epsilon), tests/data/decoder_qk_norm/*.safetensors (Qwen3:
 norms of the heads of q and k in place of the biases, and a head_dim other than d_model / heads),
 tests/data/decoder_windows/*.safetensors (sliding windows in some layers, sinks, capped scores and a bias of the output
-product), and those of decoder_families.py, by their names.
+product), tests/data/decoder_documents/*.safetensors (that model over documents packed in sequences), and those of decoder_families.py, by their names.
 
 The model is written from its definition in PyTorch's own operations and runs in float64, so that what the tests see is
 assay's rounding alone; weights are rounded to float32 first, so that both start from the same numbers.
@@ -222,6 +222,14 @@ def windows_forward(w, ids):
     return rms_norm(x, w["ln_final.weight"]) @ w["lm_head.weight"].T
 
 
+DOCUMENTS = (1, 9, 3, 8)
+
+
+def documents_forward(w, ids):
+    """Each document by itself, with positions of its own: what a packed sequence must come to."""
+    return torch.cat([windows_forward(w, part) for part in ids.split(DOCUMENTS, 1)], 1)
+
+
 def same(name, value):
     return name, value
 
@@ -229,13 +237,15 @@ def same(name, value):
 # ---- what both have -----------------------------------------------------------------------------------------------------
 
 
-def write(folder, w, model, renamed, lr, vocab=VOCAB, context=CONTEXT):
+def write(folder, w, model, renamed, lr, vocab=VOCAB, context=CONTEXT, documents=()):
     out = DATA / folder
     out.mkdir(parents=True, exist_ok=True)
     g = torch.Generator().manual_seed(21)
     ids = torch.randint(0, vocab, (BATCH, context), generator=g)
     labels = torch.randint(0, vocab, (BATCH, context), generator=g)
     labels[0, 3] = -100  # an ignored label
+    for i in range(1, len(documents)):
+        labels[:, sum(documents[:i]) - 1] = -100  # of a token that the next document follows
     stored = {}
     for name, value in w.items():
         ours, value = renamed(name, value)
@@ -275,6 +285,8 @@ def main():
         # The same weights as such models are published.
         save_file({k: v.float() for k, v in weights.items()}, DATA / folder / "published.safetensors")
     write("decoder_windows", make_windows_weights(), windows_forward, same, lr=1e-4, vocab=W_VOCAB)
+    write("decoder_documents", make_windows_weights(), documents_forward, same, lr=1e-4, vocab=W_VOCAB,
+          documents=DOCUMENTS)
     for folder, family in decoder_families.FAMILIES.items():
         weights = decoder_families.make_weights(family, seed=40)
         write(folder, weights, functools.partial(decoder_families.forward, family),

@@ -1,14 +1,15 @@
 """Attention in PyTorch, beside the workload `attention`, with its steps reported to assay.
 
 softmax(q k' / sqrt(head_dim)) v and its gradients, of random normal q, k, v [batch_size, heads, seq, head_dim], causal or not,
-with a sliding window of the last tokens or without.
+with a sliding window of the last tokens or without, and with documents of one length packed in the sequence or without.
 configs/pytorch-attention.toml runs it, and `assay ab` sets it beside assay's own (docs/performance.md). The parameters have the
 names that they have there:
 
   impl naive, execution eager   products, scale, mask and softmax one by one, with the matrix of all scores
   impl naive, execution graph   the same under torch.compile
   impl flash                    scaled_dot_product_attention; --sdpa says by which of its kernels, auto: PyTorch chooses; flex:
-                                compiled FlexAttention. With a window the former gets a mask of booleans, the latter a block mask
+                                compiled FlexAttention. With a window or documents the former gets a mask of booleans, the latter a
+                                block mask. varlen: torch.nn.attention.varlen over the documents (CUDA, 16-bit types)
   pass forward                  keeps nothing for a backward; backward: the forward ran once in set-up; both: one after the other
 
 --capture yes replays a step as a CUDA graph, whose parts are not timed; else `forward` and `backward` are. The last step's results are held against float64, by the
@@ -36,17 +37,19 @@ def parser():
     p.add_argument("--head_dim", type=int, default=64)
     p.add_argument("--causal", default="true", choices=["true", "false"])
     p.add_argument("--window", type=int, default=0, help="with causal: a query sees so many tokens up to its own; 0: all")
+    p.add_argument("--document_tokens", type=int, default=0,
+                   help="with causal: a query sees no token of other documents, each of so many; 0: all are of one")
     p.add_argument("--dtype", default="fp32", choices=TOLERANCES)
     p.add_argument("--impl", default="flash", choices=["naive", "flash"])
     p.add_argument("--execution", default="graph", choices=["eager", "graph"])
     p.add_argument("--pass", dest="passes", default="both", choices=["forward", "backward", "both"])
-    p.add_argument("--sdpa", default="auto", choices=["auto", "math", "flash", "efficient", "cudnn", "flex"])
+    p.add_argument("--sdpa", default="auto", choices=["auto", "math", "flash", "efficient", "cudnn", "flex", "varlen"])
     p.add_argument("--capture", default="no", choices=["no", "yes"])
     p.add_argument("--seed", type=int, default=0)
     return p
 
 
-def reference(torch, q, k, v, dout, causal, window):
+def reference(torch, q, k, v, dout, causal, window, documents):
     """out, dq, dk, dv of one head in float64, by the formulas and without autograd, some queries at a time."""
     q, k, v, dout = (x.detach().double() for x in (q, k, v, dout))
     seq, scale = q.shape[0], q.shape[1] ** -0.5
@@ -59,6 +62,9 @@ def reference(torch, q, k, v, dout, causal, window):
             scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu(first + 1), -math.inf)
         if window:
             scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).tril(first - window), -math.inf)
+        if documents:
+            document = torch.arange(seq, device=q.device) // documents
+            scores.masked_fill_(document[rows, None] != document, -math.inf)
         weights = torch.softmax(scores, -1)
         out[rows] = weights @ v
         of_weights = dout[rows] @ v.T
@@ -78,17 +84,28 @@ class Attention:
         dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.dtype, torch.float32)
         shape = (case.batch_size, case.heads, case.seq, case.head_dim)
         with torch.device(case.device):
-            self.inputs = [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
-            self.dout = torch.randn(shape, dtype=dtype)
+            def drawn():
+                if not case.document_tokens:
+                    return torch.randn(shape, dtype=dtype)
+                # token by token, as assay has them then
+                return torch.randn(case.batch_size, case.seq, case.heads, case.head_dim, dtype=dtype).transpose(1, 2)
+
+            self.inputs = [drawn().requires_grad_() for _ in range(3)]
+            self.dout = drawn()
             # 0 and -infinity, made once and added, as assay's eager does
             hidden = torch.ones((case.seq, case.seq), dtype=torch.bool).triu(1)
             if case.window:
                 hidden |= torch.ones_like(hidden).tril(-case.window)
+            if case.document_tokens:
+                document = torch.arange(case.seq) // case.document_tokens
+                hidden |= document[:, None] != document
             self.mask = torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, -math.inf) if self.causal else None
-            self.visible = ~hidden if case.window else None
+            self.visible = ~hidden if case.window or case.document_tokens else None
         self.run = self.sdpa if case.impl == "flash" else self.naive
         if case.impl == "flash" and case.sdpa == "flex":
             self.run = self.flex()
+        if case.impl == "flash" and case.sdpa == "varlen":
+            self.run = self.varlen()
         if case.impl == "naive" and case.execution == "graph":
             if case.passes == "backward":  # its buffers are used again in each step
                 import torch._functorch.config
@@ -110,22 +127,37 @@ class Attention:
 
     def flex(self):
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-        window = self.case.window or self.case.seq
+        seq = self.case.seq
+        window, tokens = self.case.window or seq, self.case.document_tokens or seq
 
         def visible(batch, head, query, key):
-            return (key <= query) & (query - key < window)
+            return (key <= query) & (query - key < window) & (query // tokens == key // tokens)
 
-        seq = self.case.seq
         mask = create_block_mask(visible, None, None, seq, seq, device=self.case.device) if self.causal else None
         compiled = self.torch.compile(flex_attention, dynamic=False)
         return lambda q, k, v: compiled(q, k, v, block_mask=mask)
+
+    def varlen(self):
+        from torch.nn.attention.varlen import varlen_attn
+        case = self.case
+        tokens = min(case.document_tokens or case.seq, case.seq)
+        starts = [s * case.seq + first for s in range(case.batch_size) for first in range(0, case.seq, tokens)]
+        starts = self.torch.tensor([*starts, case.batch_size * case.seq], dtype=self.torch.int32, device=case.device)
+        window = (case.window - 1 if case.window else -1, 0 if self.causal else -1)
+
+        def run(*inputs):
+            packed = (x.transpose(1, 2).reshape(-1, case.heads, case.head_dim) for x in inputs)
+            out = varlen_attn(*packed, starts, starts, tokens, tokens, window_size=window)
+            return out.view(case.batch_size, case.seq, case.heads, case.head_dim).transpose(1, 2)
+
+        return run
 
     def kernels(self):
         """Those that scaled_dot_product_attention may choose from."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
         only = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION,
                 "cudnn": SDPBackend.CUDNN_ATTENTION}
-        return contextlib.nullcontext() if self.case.sdpa in ("auto", "flex") else sdpa_kernel(only[self.case.sdpa])
+        return contextlib.nullcontext() if self.case.sdpa in ("auto", "flex", "varlen") else sdpa_kernel(only[self.case.sdpa])
 
     def part(self, name):
         return contextlib.nullcontext() if self.is_captured else self.parts.part(name)
@@ -165,7 +197,7 @@ class Attention:
             def of_head(x):
                 return x.detach().flatten(0, 1)[head]
             right = reference(self.torch, *(of_head(x) for x in (*self.inputs, self.dout)), self.causal,
-                              self.case.window)
+                              self.case.window, self.case.document_tokens)
             for found, expected in zip((self.out, *self.gradients), right):
                 error = (of_head(found).double() - expected).norm() / expected.norm()
                 shares.append(error / TOLERANCES[self.case.dtype])
@@ -178,7 +210,11 @@ def main():
 
     if case.window and case.causal != "true":
         give_up("--window is of causal attention: --causal true")
+    if case.document_tokens and case.causal != "true":
+        give_up("--document_tokens is of causal attention: --causal true")
     cuda = case.device == "cuda"
+    if case.sdpa == "varlen" and not (cuda and case.dtype in ("bf16", "fp16")):
+        give_up("--sdpa varlen needs --device cuda and --dtype bf16 or fp16")
     if case.capture == "yes" and not cuda:
         give_up("--capture yes needs --device cuda: a step is captured as a CUDA graph")
     attention = Attention(torch, case)

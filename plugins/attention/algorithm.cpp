@@ -1,17 +1,41 @@
 #include "algorithm.hpp"
 
 namespace attention {
+
+using assay::compute::DType;
+using assay::compute::Tensor;
+
 namespace {
 
 // With projections all operands are results on the way, which a backward leaves behind.
 Slot operand(const Problem& p, const char* name, assay_memory_kind alone) {
-  if (!p.projections) return {alone, name, p.dtype, {p.batch, p.heads, p.seq, p.head_dim}};
-  Slot slot(ASSAY_MEMORY_ACTIVATIONS, name, p.dtype, {p.batch, p.seq, p.heads, p.head_dim});
+  if (!p.is_by_token()) return {alone, name, p.dtype, {p.batch, p.heads, p.seq, p.head_dim}};
+  Slot slot(p.projections ? ASSAY_MEMORY_ACTIVATIONS : alone, name, p.dtype, {p.batch, p.seq, p.heads, p.head_dim});
   slot.exchange_middle();
   return slot;
 }
 
 }  // namespace
+
+DocumentSlots::DocumentSlots(const Problem& p)
+    : places_(p.documents, p.batch),
+      pairs_(p.batch * assay::models::document_pairs(p.documents, p.window)),
+      first_keys_(ASSAY_MEMORY_DATA, "first keys", DType::i32, {p.batch, p.seq}),
+      starts_(ASSAY_MEMORY_DATA, "starts of documents", DType::i32,
+              {static_cast<std::int64_t>(places_.starts.size())}) {}
+
+Slots DocumentSlots::slots() { return places_.first_keys.empty() ? Slots{} : Slots{&first_keys_, &starts_}; }
+
+void DocumentSlots::initialize(assay::compute::Backend& b) const {
+  if (places_.first_keys.empty()) return;
+  b.upload(first_keys_, places_.first_keys.data());
+  b.upload(starts_, places_.starts.data());
+}
+
+assay::compute::PackedDocuments DocumentSlots::get() const {
+  if (places_.first_keys.empty()) return {};
+  return {.first_keys = Tensor(first_keys_), .starts = Tensor(starts_), .longest = places_.longest, .pairs = pairs_};
+}
 
 Operands::Operands(const Problem& p)
     : q(operand(p, "q", ASSAY_MEMORY_DATA)),

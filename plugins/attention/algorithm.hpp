@@ -8,12 +8,26 @@
 
 namespace attention {
 
-// All [batch, heads, seq, head_dim]. Contiguous; with projections they lie token by token, as their products write and
-// read them: [batch, seq, heads, head_dim].
+// All [batch, heads, seq, head_dim]. Contiguous; with projections and documents they lie token by token, as products
+// write and read them: [batch, seq, heads, head_dim].
 struct Operands {
   explicit Operands(const Problem& p);
   Slot q, k, v, out;
   Slot dout, dq, dk, dv;
+};
+
+// Where the documents of a problem begin; without any there are no tensors.
+class DocumentSlots {
+ public:
+  explicit DocumentSlots(const Problem& p);
+  Slots slots();
+  void initialize(assay::compute::Backend&) const;
+  assay::compute::PackedDocuments get() const;
+
+ private:
+  assay::models::DocumentPlaces places_;
+  std::int64_t pairs_;
+  Slot first_keys_, starts_;
 };
 
 class Algorithm {

@@ -17,12 +17,15 @@ class Flash final : public Algorithm {
   Flash(const Problem& p, const Operands& operands, bool differentiable)
       : at_(operands),
         shape_{.scale = p.scale(), .causal = p.causal, .window = p.window},
+        documents_(p),
         differentiable_(differentiable),
         lse_(ASSAY_MEMORY_ACTIVATIONS, "log-sum-exp", DType::f32, {p.batch, p.heads, p.seq}) {}
 
+  Slots inputs() override { return documents_.slots(); }
   Slots forward_only() override { return differentiable_ ? Slots{} : Slots{&lse_}; }
   Slots kept() override { return differentiable_ ? Slots{&lse_} : Slots{}; }
 
+  void initialize(Backend& b) const override { documents_.initialize(b); }
   void forward(Backend& b) const override {
     say_what_serves([&] {
       b.run(op::AttentionForward{.q = by_time(at_.q),
@@ -30,7 +33,7 @@ class Flash final : public Algorithm {
                                  .v = by_time(at_.v),
                                  .out = by_time(at_.out),
                                  .lse = lse_,
-                                 .shape = shape_});
+                                 .shape = shape()});
     });
   }
   void backward(Backend& b) const override {
@@ -44,15 +47,21 @@ class Flash final : public Algorithm {
                                   .dq = by_time(at_.dq),
                                   .dk = by_time(at_.dk),
                                   .dv = by_time(at_.dv),
-                                  .shape = shape_});
+                                  .shape = shape()});
     });
   }
 
  private:
+  AttentionShape shape() const {
+    AttentionShape shape = shape_;
+    shape.documents = documents_.get();
+    return shape;
+  }
   static Tensor by_time(const Tensor& t) { return t.transposed(1, 2); }  // [B, T, H, D]
 
   const Operands& at_;
   AttentionShape shape_;
+  DocumentSlots documents_;
   bool differentiable_;
   Slot lse_;
 };

@@ -5,6 +5,7 @@ namespace attention {
 namespace op = assay::compute::op;
 
 using assay::compute::Backend;
+using assay::compute::Tensor;
 
 namespace {
 
@@ -12,7 +13,7 @@ namespace {
 class Alone final : public Layer {
  public:
   Alone(const Problem& problem, Operands& operands, std::unique_ptr<Algorithm> algorithm)
-      : seq_(problem.seq), at_(operands), algorithm_(std::move(algorithm)) {}
+      : problem_(problem), at_(operands), algorithm_(std::move(algorithm)) {}
 
   Slots inputs() override { return joined({&at_.q, &at_.k, &at_.v}, algorithm_->inputs()); }
   Slots forward_only() override { return algorithm_->forward_only(); }
@@ -23,17 +24,22 @@ class Alone final : public Layer {
   Slots backward_only() override { return algorithm_->backward_only(); }
 
   void initialize_inputs(Backend& b, std::uint64_t seed) const override {
-    b.run(op::RandomNormal{.x = at_.q, .seed = seed, .stream = q_stream, .mean = 0, .std = 1});
-    b.run(op::RandomNormal{.x = at_.k, .seed = seed, .stream = k_stream, .mean = 0, .std = 1});
-    b.run(op::RandomNormal{.x = at_.v, .seed = seed, .stream = v_stream, .mean = 0, .std = 1});
+    const Tensor q = at_.q.in_memory_order(), k = at_.k.in_memory_order(), v = at_.v.in_memory_order();
+    b.run(op::RandomNormal{.x = q, .seed = seed, .stream = q_stream, .mean = 0, .std = 1});
+    b.run(op::RandomNormal{.x = k, .seed = seed, .stream = k_stream, .mean = 0, .std = 1});
+    b.run(op::RandomNormal{.x = v, .seed = seed, .stream = v_stream, .mean = 0, .std = 1});
     algorithm_->initialize(b);
   }
   void forward(Backend& b) const override { algorithm_->forward(b); }
   void backward(Backend& b) const override { algorithm_->backward(b); }
-  std::int64_t row_of(std::int64_t head_index, std::int64_t query) const override { return head_index * seq_ + query; }
+  std::int64_t row_of(std::int64_t head_index, std::int64_t query) const override {
+    const Problem& p = problem_;
+    if (!p.is_by_token()) return head_index * p.seq + query;
+    return (head_index / p.heads * p.seq + query) * p.heads + head_index % p.heads;
+  }
 
  private:
-  std::int64_t seq_;
+  Problem problem_;
   Operands& at_;
   std::unique_ptr<Algorithm> algorithm_;
 };

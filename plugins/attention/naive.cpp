@@ -40,8 +40,11 @@ class Eager final : public Algorithm {
     if (!problem_.causal) return;
     b.run(op::Fill{.x = mask_, .value = -INFINITY});
     const Tensor& mask = mask_;
+    const assay::models::DocumentPlaces documents(problem_.documents, 1);
     for (std::int64_t row = 0; row < problem_.seq; ++row) {
-      const std::int64_t first = problem_.window > 0 ? std::max<std::int64_t>(0, row + 1 - problem_.window) : 0;
+      std::int64_t first = problem_.window > 0 ? std::max<std::int64_t>(0, row + 1 - problem_.window) : 0;
+      if (!documents.first_keys.empty())
+        first = std::max<std::int64_t>(first, documents.first_keys[static_cast<std::size_t>(row)]);
       b.run(op::Fill{.x = mask.slice(0, row, 1).view({problem_.seq}).slice(0, first, row + 1 - first), .value = 0.0});
     }
   }
@@ -88,18 +91,25 @@ class Fused final : public Algorithm {
   Fused(const Problem& p, const Operands& operands, bool differentiable)
       : problem_(p),
         at_(operands),
+        documents_(p),
         differentiable_(differentiable),
         scores_(score_matrix(p, "scores")),
         dscores_(score_matrix(p, "gradient of scores")) {}
 
+  Slots inputs() override { return documents_.slots(); }
+  void initialize(Backend& b) const override { documents_.initialize(b); }
   Slots forward_only() override { return differentiable_ ? Slots{} : Slots{&scores_}; }
   Slots kept() override { return differentiable_ ? Slots{&scores_} : Slots{}; }
   Slots backward_only() override { return {&dscores_}; }
 
   void forward(Backend& b) const override {
     b.run(op::Matmul{.a = at_.q, .b = at_.k, .c = scores_, .transpose_b = true});
-    b.run(op::SoftmaxForward{
-        .x = scores_, .y = scores_, .scale = problem_.scale(), .causal = problem_.causal, .window = problem_.window});
+    b.run(op::SoftmaxForward{.x = scores_,
+                             .y = scores_,
+                             .scale = problem_.scale(),
+                             .causal = problem_.causal,
+                             .window = problem_.window,
+                             .first_keys = documents_.get().first_keys});
     b.run(op::Matmul{.a = scores_, .b = at_.v, .c = at_.out});
   }
 
@@ -114,6 +124,7 @@ class Fused final : public Algorithm {
  private:
   Problem problem_;
   const Operands& at_;
+  DocumentSlots documents_;
   bool differentiable_;
   Slot scores_, dscores_;
 };

@@ -1,8 +1,11 @@
 // One attention, and what it costs by the conventions of README.md.
 #pragma once
 #include <assay/compute/operations/attention.hpp>
+
+#include <assay/models/documents.hpp>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace attention {
 
@@ -12,10 +15,13 @@ struct Problem {
   std::int64_t window = 0;   // causal: so many tokens up to its own are visible to a query; 0: all
   bool projections = false;  // a layer: q, k and v are products of its input, and so is its result of the attention
   assay::compute::DType dtype = assay::compute::DType::f32;
+  std::vector<std::int64_t> documents = {};  // causal: their lengths in each sequence; empty: a sequence is one
 
   float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
   std::int64_t head_count() const { return batch * heads; }  // attentions that know nothing of each other
   std::int64_t tokens() const { return batch * seq; }
+  // Operands lie [batch, seq, heads, head_dim], as models have them; otherwise [batch, heads, seq, head_dim].
+  bool is_by_token() const { return projections || !documents.empty(); }
   std::int64_t width() const { return heads * head_dim; }  // of a token; d_model where there are projections
 };
 
@@ -28,13 +34,14 @@ inline bool is_countable(const Problem& p) {
   return 3 * (attention + projections) + weight_bytes + 64 * token_elements < 0x1p63;
 }
 
-// The two products of the forward, of which a causal mask leaves half and a window its pairs of tokens, and the four
-// projections.
+// The two products of the forward, of which a causal mask leaves half, a window and documents their pairs of tokens,
+// and the four projections.
 inline std::uint64_t forward_flops(const Problem& p) {
   const auto product = static_cast<std::uint64_t>(2 * p.tokens() * p.width() * p.seq);
   const auto projections = static_cast<std::uint64_t>(p.projections ? 8 * p.tokens() * p.width() * p.width() : 0);
-  if (p.window > 0 && p.window < p.seq) {
-    const std::int64_t pairs = assay::compute::visible_pairs(p.seq, p.seq, p.causal, p.window);
+  if (!p.documents.empty() || (p.window > 0 && p.window < p.seq)) {
+    const std::int64_t pairs = p.documents.empty() ? assay::compute::visible_pairs(p.seq, p.seq, p.causal, p.window)
+                                                   : assay::models::document_pairs(p.documents, p.window);
     return static_cast<std::uint64_t>(4 * p.batch * p.width() * pairs) + projections;
   }
   return (p.causal ? product : 2 * product) + projections;

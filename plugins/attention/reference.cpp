@@ -67,8 +67,11 @@ void probabilities_of(const Head& h, std::int64_t query, std::vector<double>& p)
   p.resize(static_cast<std::size_t>(h.causal ? query + 1 : h.seq));
   const float* q = row_of(h.q, query, h.head_dim);
   double high = -infinity, sum = 0;
+  std::int64_t begin = 0;  // of the query's document
+  for (std::size_t d = 0; d < h.documents.size() && begin + h.documents[d] <= query; ++d) begin += h.documents[d];
   for (std::size_t j = 0; j < p.size(); ++j) {
-    const bool is_hidden = h.window > 0 && query - static_cast<std::int64_t>(j) >= h.window;
+    const auto key = static_cast<std::int64_t>(j);
+    const bool is_hidden = key < begin || (h.window > 0 && query - key >= h.window);
     p[j] = is_hidden ? -infinity : h.scale * dot(q, row_of(h.k, static_cast<std::int64_t>(j), h.head_dim), h.head_dim);
     high = std::max(high, p[j]);
   }

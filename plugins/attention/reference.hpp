@@ -15,8 +15,9 @@ struct Head {  // one of one sequence; each matrix is [seq, head_dim]
   bool causal = true;
   double scale = 1;
   std::vector<float> q, k, v;
-  std::vector<float> dout;  // empty: no gradients
-  std::int64_t window = 0;  // causal: so many keys up to its own are visible to a query; 0: all
+  std::vector<float> dout;                   // empty: no gradients
+  std::int64_t window = 0;                   // causal: so many keys up to its own are visible to a query; 0: all
+  std::vector<std::int64_t> documents = {};  // their lengths, from the first key on; empty: the sequence is one
 };
 
 // Rows of a result, and for each the Euclidean norm of the terms that are summed up to it, before they cancel: what

@@ -32,6 +32,10 @@ Settings::Settings(const assay::Case& c)
     throw assay::Error(ASSAY_INVALID_ARGUMENT,
                        "window = " + std::to_string(problem.window) +
                            " is of causal attention; expected causal = true, or window left out");
+  problem.documents = assay::models::documents_of(c, problem.seq);
+  if (!problem.documents.empty() && !problem.causal)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "document_tokens is of causal attention; expected causal = true, or document_tokens left out");
   problem.projections = c.get<bool>("projections");
   problem.dtype = precision.activation;
   if (!is_countable(problem))

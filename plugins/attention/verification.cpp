@@ -86,7 +86,7 @@ struct Errors {
 
 std::vector<float> Workload::head_of(const Tensor& t, std::int64_t index) {
   const Problem& p = settings_.problem;
-  if (!p.projections)
+  if (!p.is_by_token())
     return assay::workload::download_f32(*backend_, t.view({p.head_count(), p.seq * p.head_dim}).slice(0, index, 1));
   // Token by token: the head's columns of all rows of its sequence.
   const Tensor sequence = t.transposed(1, 2).slice(0, index / p.heads, 1);
@@ -111,7 +111,7 @@ std::vector<float> Workload::rows_of(const Tensor& t, std::int64_t index, const 
 
 Workload::SampledHead Workload::sampled(std::int64_t index, const std::vector<std::int64_t>& queries) {
   const Problem& p = settings_.problem;
-  Head head{p.seq, p.head_dim, p.causal, static_cast<double>(p.scale()), {}, {}, {}, {}, p.window};
+  Head head{p.seq, p.head_dim, p.causal, static_cast<double>(p.scale()), {}, {}, {}, {}, p.window, p.documents};
   head.q = head_of(operands_.q, index);
   head.k = head_of(operands_.k, index);
   head.v = head_of(operands_.v, index);
@@ -142,7 +142,7 @@ void Workload::keep_gradient_of(const std::vector<SampledHead>& heads, const std
   const Problem& p = settings_.problem;
   const std::int64_t columns = p.projections ? p.width() : p.head_dim;
   const std::int64_t count = p.tokens() * p.width() / columns;
-  const Tensor rows = Tensor(layer_->result_gradient()).view({count, columns});
+  const Tensor rows = layer_->result_gradient().in_memory_order().view({count, columns});
   std::set<std::int64_t> stay{count};
   for (const SampledHead& head : heads)
     for (const std::int64_t query : queries) stay.insert(layer_->row_of(head.index, query));

@@ -87,8 +87,11 @@ void Workload::first_forward() {
 
 void Workload::first_backward() {
   layer_->result_gradient().take(host_);
-  backend_->run(op::RandomNormal{
-      .x = layer_->result_gradient(), .seed = settings_.seed, .stream = result_gradient_stream, .mean = 0, .std = 1});
+  backend_->run(op::RandomNormal{.x = layer_->result_gradient().in_memory_order(),
+                                 .seed = settings_.seed,
+                                 .stream = result_gradient_stream,
+                                 .mean = 0,
+                                 .std = 1});
   assay::memory_moment(host_, "before_backward");
   take(host_, layer_->gradients());
   take(host_, layer_->backward_only());
@@ -123,8 +126,11 @@ void Workload::capture(const Launch& launch) {
 void Workload::setup_cold() {
   if (has_backward()) {
     layer_->result_gradient().take(host_);
-    backend_->run(op::RandomNormal{
-        .x = layer_->result_gradient(), .seed = settings_.seed, .stream = result_gradient_stream, .mean = 0, .std = 1});
+    backend_->run(op::RandomNormal{.x = layer_->result_gradient().in_memory_order(),
+                                   .seed = settings_.seed,
+                                   .stream = result_gradient_stream,
+                                   .mean = 0,
+                                   .std = 1});
   }
   if (!has_forward()) {  // the step's backward is of this one
     run_forward_once();

@@ -40,6 +40,9 @@ SpeedAccuracy::SpeedAccuracy(const assay::Case& c)
       is_fp32_(c.get<std::string_view>("precision") == "fp32") {
   config_.data_rank = 0, config_.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
   config_.model.fused = assay::workload::is_graph(c);
+  if (!model().documents.empty())
+    throw Error(ASSAY_UNSUPPORTED,
+                "accuracies are those of whole sequences; expected document_tokens = 0, or the workload decoder");
   if (reference_context_ > model().context_length)
     throw Error(ASSAY_INVALID_ARGUMENT, "reference_context = " + std::to_string(reference_context_) +
                                             " is more than context_length = " + std::to_string(model().context_length) +

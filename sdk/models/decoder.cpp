@@ -1,6 +1,7 @@
 // The decoder's shape: parameters, work, and its temporary tensors.
 #include "assay/models/decoder.hpp"
 
+#include <algorithm>
 #include <assay/train/step_recording.hpp>
 #include <cmath>
 #include <numeric>
@@ -85,6 +86,7 @@ void validate_context(const DecoderConfig& c) {
     refuse(
         "a score matrix of all keys is what they are to do without; expected tiled attention, attention = \"flash\"");
   if (c.attention_sinks) refuse("expected attention_sinks = false");
+  if (!c.documents.empty()) refuse("a token sees all before it in its sequence; expected document_tokens = 0");
   if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
   if (c.keep_logits || c.side_lane || c.precision.eight_bit_products || c.precision.loss_scaling)
     refuse("expected a step without a side lane, kept logits, products of 8 bits or a loss scale");
@@ -138,6 +140,10 @@ void DecoderConfig::validate() const {
     fail("full_attention_every = 1 lets every layer see all tokens, so that none reads " +
          std::string(sliding_window > 0 ? "sliding_window" : "rope_local_theta") +
          "; expected at least 2, or 0 of all of them");
+  if (!documents.empty() && (std::ranges::min(documents) < 1 ||
+                             std::accumulate(documents.begin(), documents.end(), std::int64_t{0}) != context_length))
+    fail("documents do not fill the sequence; expected lengths of at least 1 token that add up to context_length " +
+         std::to_string(context_length));
   if (!(attention_soft_cap >= 0 && logit_soft_cap >= 0))
     fail("attention_soft_cap and logit_soft_cap are numbers of at least 0");
   if (precision.eight_bit_products && !fused)
@@ -261,11 +267,13 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
                                  (u(c.layers) * u(c.d_model) * (u(c.q_width()) + u(c.qkv_width())) +
                                   u(c.dense_layers()) * u(c.d_model) * 3 * u(c.d_ff) + u(c.d_model) * u(c.vocab_size));
   // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head. Of a window the pairs.
-  // Ranks that share out the sequences have equal parts of it.
+  // Ranks that share out the sequences have equal parts of it. Of documents, too, the pairs.
   std::uint64_t attention = 0;
   for (std::int64_t l = 0; l < c.layers; ++l) {
     const std::int64_t t = c.context_length, w = c.window_of(l);
-    const std::uint64_t twice_pairs = w > 0 ? 2 * u(compute::visible_pairs(t, t, true, w)) : u(t) * u(t);
+    const std::uint64_t twice_pairs = !c.documents.empty() ? 2 * u(document_pairs(c.documents, w))
+                                      : w > 0              ? 2 * u(compute::visible_pairs(t, t, true, w))
+                                                           : u(t) * u(t);
     attention += 2 * u(c.batch_size) * twice_pairs * u(c.q_width()) / u(c.context.ranks);
   }
   const std::uint64_t experts = u(c.expert_layers()) * u(c.rows()) * expert_layer_flops(c);
@@ -309,6 +317,13 @@ void DecoderModel::plan_buffers() {
   if (config_.rope_local_theta > 0) {
     local_cos_ = plan_.add("rotary.local.cos", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
     local_sin_ = plan_.add("rotary.local.sin", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
+  }
+  if (!config_.documents.empty()) {
+    first_keys_ = plan_.add("documents.first_keys", DType::i32, {config_.batch_size, config_.context_length},
+                            Use::outlives_steps);
+    document_starts_ =
+        plan_.add("documents.starts", DType::i32,
+                  {config_.batch_size * static_cast<std::int64_t>(config_.documents.size()) + 1}, Use::outlives_steps);
   }
   for (std::int64_t l = 0; l < config_.layers; ++l) {
     const std::string name = "layers." + std::to_string(l) + ".";

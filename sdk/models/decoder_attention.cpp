@@ -1,4 +1,5 @@
 // The attention of a layer, between the rotation and the output product.
+#include <algorithm>
 #include <cmath>
 
 #include "assay/models/decoder.hpp"
@@ -14,7 +15,23 @@ compute::AttentionShape DecoderModel::attention_shape(std::int64_t layer) const 
   return {.scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar())),
           .causal = true,
           .window = config_.window_of(layer),
-          .soft_cap = static_cast<float>(config_.attention_soft_cap)};
+          .soft_cap = static_cast<float>(config_.attention_soft_cap),
+          .documents = packed_documents(layer)};
+}
+
+compute::PackedDocuments DecoderModel::packed_documents(std::int64_t layer) const {
+  if (config_.documents.empty()) return {};
+  return {.first_keys = plan_[first_keys_],
+          .starts = plan_[document_starts_],
+          .longest = std::ranges::max(config_.documents),
+          .pairs = config_.batch_size * document_pairs(config_.documents, config_.window_of(layer))};
+}
+
+void DecoderModel::initialize_documents(Backend& b) const {
+  if (config_.documents.empty()) return;
+  const DocumentPlaces places(config_.documents, config_.batch_size);
+  b.upload(plan_[first_keys_], places.first_keys.data());
+  b.upload(plan_[document_starts_], places.starts.data());
 }
 
 void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forward& f) const {
@@ -40,7 +57,8 @@ void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forwa
                            .window = shape.window,
                            .soft_cap = shape.soft_cap,
                            .sinks = sinks,
-                           .lse = NaiveAttention::needs_lse(shape, sinks) ? plan_[f.lse] : Tensor()});
+                           .lse = NaiveAttention::needs_lse(shape, sinks) ? plan_[f.lse] : Tensor(),
+                           .first_keys = shape.documents.first_keys});
   NaiveProducts::of_queries(b, scores, v, out);
 }
 

@@ -79,6 +79,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<co
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.batch_size = c.get<std::int64_t>("batch_size");
   model.context_length = c.get<std::int64_t>("context_length");
+  model.documents = documents_of(c, model.context_length);
   model.loss_chunks = c.get<std::int64_t>("loss_chunks");
   model.precision = workload::precision_policy(c.get<std::string_view>("precision"), c.device_kind());
   model.flash = c.choice("attention", attention_paths) == AttentionPath::flash;

@@ -26,6 +26,7 @@ void DecoderModel::initialize(Backend& b) const {
   b.run(op::RotaryTable{
       .cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta, .scaling = config_.rope_scaling});
   initialize_experts(b);
+  initialize_documents(b);
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {

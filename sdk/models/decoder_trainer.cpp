@@ -136,8 +136,20 @@ void DecoderTrainer::load_inputs() {
   backend().run(op::RandomIntegers{
       .x = global_labels_, .seed = config_.seed, .stream = label_stream, .low = 0, .high = config_.model.vocab_size});
   valid_rows_ = config_.model.step_rows();
+  if (!config_.model.documents.empty()) ignore_labels_across_documents();
   if (config_.model.shares_context()) take_own_chunks();
   backend().download(&first_token_, inputs_.slice(0, 0, 1));
+}
+
+// Of labels that are drawn; a file has those that it wants.
+void DecoderTrainer::ignore_labels_across_documents() {
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(global_labels_.elements()));
+  backend().synchronize();
+  backend().download(labels.data(), global_labels_);
+  models::ignore_labels_across_documents(labels, config_.model.documents);
+  backend().upload(global_labels_, labels.data());
+  const std::int64_t sequences = config_.model.step_rows() / config_.model.context_length;
+  valid_rows_ -= sequences * (static_cast<std::int64_t>(config_.model.documents.size()) - 1);
 }
 
 // From the sequences of all ranks, which the backend has.

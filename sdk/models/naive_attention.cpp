@@ -94,6 +94,7 @@ Tensor NaiveAttention::lse_of(const Part& part, const Tensor& memory) const {
 void NaiveAttention::probabilities(Backend& b, const Part& part, const Tensor& q, const Tensor& k, const Tensor& scores,
                                    const Tensor& lse) const {
   NaiveProducts::scores(b, q.slice(1, part.first, part.rows), k.slice(1, 0, part.keys), scores);
+  const Tensor& first_keys = shape_.documents.first_keys;
   b.run(op::SoftmaxForward{.x = scores,
                            .y = scores,
                            .scale = shape_.scale,
@@ -101,7 +102,8 @@ void NaiveAttention::probabilities(Backend& b, const Part& part, const Tensor& q
                            .window = shape_.window,
                            .soft_cap = shape_.soft_cap,
                            .sinks = sinks_,
-                           .lse = lse});
+                           .lse = lse,
+                           .first_keys = first_keys ? first_keys.slice(1, part.first, part.rows) : first_keys});
 }
 
 void NaiveAttention::forward(Backend& b, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,

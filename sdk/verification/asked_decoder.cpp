@@ -1,6 +1,7 @@
 #include "assay/verification/asked_decoder.hpp"
 
 #include <algorithm>
+#include <assay/models/document_params.hpp>
 #include <assay/workload/text.hpp>
 #include <initializer_list>
 #include <string_view>
@@ -13,11 +14,23 @@ double place_of(std::initializer_list<std::string_view> names, std::string_view 
   return static_cast<double>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
+// "3, 5, 8"; of many the first ones; "one sequence" where there are none.
+std::string lengths_text(const std::vector<std::int64_t>& documents) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < documents.size() && i < most; ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(documents[i]);
+  return documents.empty() ? "a whole sequence" : documents.size() > most ? text + ", ..." : text;
+}
+
 constexpr const char* recomputation = "activation_checkpointing";
 
 }  // namespace
 
-AskedDecoder::AskedDecoder(const Case& c) : optimizer_(c.get<std::string>("optimizer")), seed_(c.seed()) {
+AskedDecoder::AskedDecoder(const Case& c)
+    : optimizer_(c.get<std::string>("optimizer")),
+      seed_(c.seed()),
+      documents_(models::documents_of(c, c.get<std::int64_t>("context_length"))) {
   for (const char* of :
        {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size", "context_length",
         "loss_chunks", "accumulation_steps", "sliding_window", "full_attention_every"})
@@ -117,6 +130,8 @@ void AskedDecoder::check(const models::DecoderTrainerConfig& found) const {
     if (settings[i] != asked_[i] && counts(settings[i].first))
       refuse(settings[i].first, workload::number(settings[i].second, "%.9g"),
              workload::number(asked_[i].second, "%.9g"));
+  if (found.model.documents != documents_)
+    refuse("documents of " + lengths_text(found.model.documents), "tokens", "those of " + lengths_text(documents_));
   if (found.optimizer.name != optimizer_) refuse("optimizer", std::string(found.optimizer.name), optimizer_);
   if (found.seed != seed_) refuse("seed", std::to_string(found.seed), std::to_string(seed_));
 }

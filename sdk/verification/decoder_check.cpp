@@ -155,7 +155,10 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
   for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
     *by *= c.rounding_by_attention() * c.rounding_by_logits() * (c.post_norms ? std::sqrt(30.0 / 26) : 1);
-  const double scores = 0.5 * static_cast<double>(c.step_rows() * (c.context_length - 1));
+  const auto tokens = static_cast<double>(c.context_length);
+  const double others = c.documents.empty() ? 0.5 * (tokens - 1)  // that a token sees, on average
+                                            : static_cast<double>(models::document_pairs(c.documents, 0)) / tokens - 1;
+  const double scores = static_cast<double>(c.step_rows()) * others;
   const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
   const double close_scores = static_cast<double>(c.step_rows() * c.heads) / c.rounding_by_scores();
   const double of_close = c.rounding_by_scores() > 1 ? 1 / std::sqrt(std::max(1.0, close_scores)) : 0;
@@ -185,7 +188,13 @@ models::DecoderConfig reference_shape(models::DecoderConfig c, const SharedWork&
   const std::int64_t least = c.expert_layers() > 0 ? c.experts.first_dense_layers + 1 : 1;
   c.layers = std::min(layers, least);
   const std::int64_t context = std::min(c.context_length, most_tokens);
-  for (c.context_length = context; c.context_length > least_tokens && !is_affordable(c, shared);) c.context_length /= 2;
+  const std::vector<std::int64_t> documents = c.documents;
+  const auto set_context = [&](std::int64_t tokens) {
+    c.context_length = tokens;
+    c.documents = models::shortened_documents(documents, tokens);
+  };
+  for (set_context(context); c.context_length > least_tokens && !is_affordable(c, shared);)
+    set_context(c.context_length / 2);
   // So that a window hides some of so few tokens.
   if (c.sliding_window > 0)
     c.sliding_window = std::min(c.sliding_window, std::max<std::int64_t>(1, c.context_length / 2));

@@ -45,6 +45,17 @@ std::vector<std::int64_t> drawn(const models::DecoderTrainerConfig& c, std::uint
   return own_of(c, std::move(numbers));
 }
 
+// A label of the last token of a document, unless it ends its sequence, counts for nothing.
+std::vector<std::int64_t> within_documents(const models::DecoderTrainerConfig& c, std::vector<std::int64_t> labels) {
+  const std::vector<std::int64_t>& documents = c.model.documents;
+  for (std::size_t i = 0; i < labels.size() && !documents.empty(); ++i) {
+    std::int64_t behind = static_cast<std::int64_t>(i) % c.model.context_length + 1;
+    for (auto d = documents.begin(); d + 1 < documents.end() && behind > 0; ++d)
+      if ((behind -= *d) == 0) labels[i] = -1;
+  }
+  return labels;
+}
+
 std::vector<std::int64_t> read(const models::DecoderTrainerConfig& c, const char* name) {
   const Rows rows = rows_of(c);
   const std::vector<std::byte> bytes = train::SafetensorsReader(c.inputs_file).read(name);
@@ -77,7 +88,8 @@ std::string wrong_data_of(const models::DecoderTrainer& trainer) {
     trainer.backend().download(numbers.data(), t);
     return numbers;
   };
-  const std::vector<std::int64_t> labels = are_drawn ? drawn(c, stream_of_labels) : read(c, "labels");
+  const std::vector<std::int64_t> labels =
+      are_drawn ? within_documents(c, drawn(c, stream_of_labels)) : read(c, "labels");
   std::string wrong = first_difference("token", numbers_of(trainer.inputs()),
                                        are_drawn ? drawn(c, stream_of_tokens) : read(c, "input_ids"));
   if (wrong.empty()) wrong = first_difference("label", numbers_of(trainer.labels()), labels);

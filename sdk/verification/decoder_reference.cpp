@@ -231,8 +231,15 @@ class Reference {
   }
 
   // The first token that token i sees.
-  static std::size_t first_seen(const Layer& l, std::size_t i) {
-    return l.window > 0 && i + 1 > l.window ? i + 1 - l.window : 0;
+  std::size_t first_seen(const Layer& l, std::size_t i) const {
+    const std::size_t of_window = l.window > 0 && i + 1 > l.window ? i + 1 - l.window : 0;
+    std::size_t of_document = 0;
+    for (const std::int64_t tokens : c_.documents)
+      if (of_document + static_cast<std::size_t>(tokens) <= i)
+        of_document += static_cast<std::size_t>(tokens);
+      else
+        break;
+    return std::max(of_window, of_document);
   }
   // The window of a layer: every so manyth has none.
   std::size_t window_of(std::int64_t layer) const {

@@ -2,7 +2,9 @@
 #pragma once
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "cuda/attention_guards.hpp"
 #include "harness.hpp"
@@ -19,10 +21,49 @@ struct AttentionKind {
   bool causal;
   std::int64_t window = 0;
   double soft_cap = 0.0;
-  Values sinks = {};  // by head; empty: there are none
+  Values sinks = {};                         // by head; empty: there are none
+  std::vector<std::int64_t> documents = {};  // their lengths, through all sequences; empty: no documents
 
-  AttentionKind(bool c, std::int64_t w = 0, double cap = 0.0, Values s = {})  // NOLINT: a bool is a kind
-      : causal(c), window(w), soft_cap(cap), sinks(std::move(s)) {}
+  AttentionKind(bool c, std::int64_t w = 0, double cap = 0.0, Values s = {},  // NOLINT: a bool is a kind
+                std::vector<std::int64_t> d = {})
+      : causal(c), window(w), soft_cap(cap), sinks(std::move(s)), documents(std::move(d)) {}
+
+  // Where the document of token i of sequence b begins in it.
+  std::int64_t first_key(std::int64_t b, std::int64_t i, std::int64_t length) const {
+    std::int64_t begin = 0;
+    for (const std::int64_t tokens : documents) {
+      if (b * length + i < begin + tokens) return begin - b * length;
+      begin += tokens;
+    }
+    return 0;
+  }
+};
+
+// The documents of a kind as an operation has them.
+class DocumentTensors {
+ public:
+  DocumentTensors(const AttentionKind& kind, std::int64_t batch, std::int64_t length) {
+    if (kind.documents.empty()) return;
+    Values first, starts{0};
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t i = 0; i < length; ++i) {
+        first.push_back(static_cast<double>(kind.first_key(b, i, length)));
+        documents_.pairs += i + 1 - kind.first_key(b, i, length);
+      }
+    for (const std::int64_t tokens : kind.documents) {
+      starts.push_back(starts.back() + static_cast<double>(tokens));
+      documents_.longest = std::max(documents_.longest, tokens);
+    }
+    first_keys_.emplace(DType::i32, Shape{batch, length}, first);
+    starts_.emplace(DType::i32, Shape{static_cast<std::int64_t>(starts.size())}, starts);
+    documents_.first_keys = *first_keys_;
+    documents_.starts = *starts_;
+  }
+  const compute::PackedDocuments& get() const { return documents_; }
+
+ private:
+  std::optional<DeviceTensor> first_keys_, starts_;
+  compute::PackedDocuments documents_;
 };
 
 struct AttentionSizes {
@@ -73,7 +114,7 @@ inline double dot(const double* a, const double* b, std::int64_t n) {
   return sum;
 }
 
-// The scores of one query; -infinity of a key before its window.
+// The scores of one query; -infinity of a key before its window or its document.
 inline Values scores_of(const AttentionSizes& s, const Values& q, const Values& k, double scale,
                         const AttentionKind& kind, std::int64_t b, std::int64_t h, std::int64_t i) {
   Values scores(static_cast<std::size_t>(visible(i, s.queries, s.keys, kind.causal)));
@@ -81,7 +122,7 @@ inline Values scores_of(const AttentionSizes& s, const Values& q, const Values& 
     const auto key = static_cast<std::int64_t>(j);
     scores[j] = scale * dot(&q[s.query_at(b, i, h)], &k[s.key_at(b, key, h)], s.depth);
     if (kind.soft_cap > 0) scores[j] = kind.soft_cap * std::tanh(scores[j] / kind.soft_cap);
-    if (kind.window > 0 && i + (s.keys - s.queries) - key >= kind.window)
+    if ((kind.window > 0 && i + (s.keys - s.queries) - key >= kind.window) || key < kind.first_key(b, i, s.queries))
       scores[j] = -std::numeric_limits<double>::infinity();
   }
   return scores;
@@ -205,7 +246,9 @@ inline bool refused(DType t, const AttentionSizes& s, const AttentionKind& kind,
                                        window,
                                        static_cast<float>(kind.soft_cap),
                                        !kind.sinks.empty(),
-                                       s.value_depth()};
+                                       s.value_depth(),
+                                       static_cast<std::int64_t>(kind.documents.size()),
+                                       kind.documents.empty() ? 0 : std::ranges::max(kind.documents)};
   return by_cudnn(t) && !cuda::attention_refusal(problem).empty();
 }
 

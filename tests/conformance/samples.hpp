@@ -34,6 +34,12 @@ class Given {
   Tensor one(double value, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, Shape{1}, Values{value}); }
   Tensor room(const Shape& shape, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, shape); }
   op::EightBitRows eight_bits() { return {.numbers = room({6, 8}, DType::f8_e4m3), .inverse_scale = room({6})}; }
+  compute::PackedDocuments documents() {  // of two sequences of six tokens
+    return {.first_keys = whole({2, 6}, {0, 1, 1, 1, 1, 5, 0, 0, 0, 0, 0, 0}),
+            .starts = whole({5}, {0, 1, 5, 6, 12}),
+            .longest = 6,
+            .pairs = 33};
+  }
   compute::Dropout dropout() { return {.probability = 0.25F, .seed = 7, .stream = 9, .step = one(3, DType::i64)}; }
 
   // The elements of a tensor that these have made.
@@ -265,7 +271,8 @@ inline op::SoftmaxForward sample(Given& g, Kind<op::SoftmaxForward>) {
           .window = 4,
           .soft_cap = 1.5F,
           .sinks = g.numbers({3}),
-          .lse = g.room({2, 3, 6})};
+          .lse = g.room({2, 3, 6}),
+          .first_keys = g.documents().first_keys};
 }
 inline op::SoftmaxBackward sample(Given& g, Kind<op::SoftmaxBackward>) {
   return {.y = g.positive({2, 3, 6, 6}),
@@ -284,7 +291,12 @@ inline op::AttentionForward sample(Given& g, Kind<op::AttentionForward>) {
           .v = g.numbers(shape),
           .out = g.room(shape),
           .lse = g.room({2, 3, 6}),
-          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout(), .window = 4, .soft_cap = 1.5F},
+          .shape = {.scale = 0.5F,
+                    .causal = true,
+                    .dropout = g.dropout(),
+                    .window = 4,
+                    .soft_cap = 1.5F,
+                    .documents = g.documents()},
           .sinks = g.numbers({3})};
 }
 inline op::AttentionBackward sample(Given& g, Kind<op::AttentionBackward>) {
@@ -298,7 +310,12 @@ inline op::AttentionBackward sample(Given& g, Kind<op::AttentionBackward>) {
           .dq = g.room(shape),
           .dk = g.room(shape),
           .dv = g.room(shape),
-          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout(), .window = 4, .soft_cap = 1.5F},
+          .shape = {.scale = 0.5F,
+                    .causal = true,
+                    .dropout = g.dropout(),
+                    .window = 4,
+                    .soft_cap = 1.5F,
+                    .documents = g.documents()},
           .sinks = g.numbers({3}),
           .dsinks = g.room({3})};
 }

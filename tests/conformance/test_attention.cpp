@@ -64,6 +64,33 @@ TEST(Softmax, OfWindow) {
         }
 }
 
+// A part of the queries: columns of what all have.
+TEST(Softmax, OfPackedDocuments) {
+  const AttentionKind kind(true, 0, 0.0, {}, {1, 20, 12, 33});
+  const DocumentTensors documents(kind, 2, 33);
+  const Shape shape{2, 2, 20, 33};  // the last 20 of 33 queries
+  for (const DType t : float_types())
+    for (const std::int64_t window : {0, 9}) {
+      const Values x = random_values(t, elements(shape), 6, 3.0, 8.0);
+      const DeviceTensor x_there(t, shape, x), y(t, shape);
+      run([&] {
+        backend().run(op::SoftmaxForward{.x = x_there,
+                                         .y = y,
+                                         .scale = 0.5F,
+                                         .causal = true,
+                                         .window = window,
+                                         .first_keys = documents.get().first_keys.slice(1, 13, 20)});
+      });
+      Values seen = x;  // of keys that are not seen 0 is left of their exponential
+      for (std::size_t i = 0; i < seen.size(); ++i) {
+        const auto row = static_cast<std::int64_t>(i) / 33;
+        if (static_cast<std::int64_t>(i) % 33 < kind.first_key(row / 40, 13 + row % 20, 33)) seen[i] = -1e6;
+      }
+      check("softmax_forward of documents", t, y.read(), softmax(seen, 20, 33, 0.5, true, window),
+            tolerance_of(t, 3e-6));
+    }
+}
+
 TEST(Softmax, BackwardByDifferences) {
   const Shape shape = {3, 9};
   const Values x = random_values(DType::f32, 27, 2), dy = random_values(DType::f32, 27, 3);
@@ -132,8 +159,8 @@ void test_attention(DType t, const AttentionSizes& s, const AttentionKind& kind,
                     float dropped = 0.0F) {
   SCOPED_TRACE(::testing::Message() << s << ' ' << name_of(t) << (kind.causal ? " causal" : "") << " window "
                                     << kind.window << " cap " << kind.soft_cap
-                                    << (kind.sinks.empty() ? "" : " with sinks") << " layout " << int(layout)
-                                    << " dropped " << dropped);
+                                    << (kind.sinks.empty() ? "" : " with sinks") << " documents "
+                                    << kind.documents.size() << " layout " << int(layout) << " dropped " << dropped);
   const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
   using enum AttentionSide;
   const Values q = random_values(t, s.query_count(), 10), k = random_values(t, s.key_count(), 11);
@@ -144,11 +171,13 @@ void test_attention(DType t, const AttentionSizes& s, const AttentionKind& kind,
   const AttentionOperand dk(t, s, keys, layout), dv(t, s, values, layout);
   const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
   const DeviceTensor step(DType::i64, {1}, {5});
+  const DocumentTensors documents(kind, s.batch, s.queries);
   const AttentionShape shape{static_cast<float>(scale),
                              kind.causal,
                              {dropped, 17, 3, dropped > 0.0F ? step : Tensor{}},
                              kind.window,
-                             static_cast<float>(kind.soft_cap)};
+                             static_cast<float>(kind.soft_cap),
+                             documents.get()};
   const bool has_sinks = !kind.sinks.empty();
   const Shape sink_shape{has_sinks ? s.heads : 0};
   const DeviceTensor sinks(DType::f32, sink_shape, kind.sinks), dsinks(DType::f32, sink_shape);
@@ -299,6 +328,21 @@ TEST(Attention, ValuesOfAnotherWidth) {
   }
 }
 
+// Documents of one token, of a whole sequence, and some that begin and end within blocks, at their ends, and behind
+// some that are left out whole; with whatever else hides keys or changes scores.
+TEST(Attention, OfPackedDocuments) {
+  const Values sinks = random_values(DType::f32, 2, 14, 1.0, 3.0);
+  const std::vector<std::int64_t> many = {1, 127, 1, 200, 96, 5, 100, 530}, few = {130, 1, 1, 63, 65};
+  const std::vector<std::int64_t> of_256 = {64, 2, 126, 64, 256};
+  for (const DType t : float_types()) {
+    test_attention(t, {2, 256, 256, 4, 64, 2}, {true, 0, 0.0, {}, of_256}, AttentionLayout::packed);
+    test_attention(t, {2, 530, 530, 2, 32, 1}, {true, 0, 0.0, {}, many}, AttentionLayout::packed);
+    test_attention(t, {2, 530, 530, 2, 32}, {true, 60, 0.0, {}, many}, AttentionLayout::packed);
+    test_attention(t, {2, 130, 130, 2, 16}, {true, 0, 1.5, sinks, few}, AttentionLayout::packed);
+    if (!by_cudnn(t)) test_attention(t, {2, 130, 130, 2, 16}, {true, 0, 0.0, {}, few}, AttentionLayout::packed, 0.1F);
+  }
+}
+
 TEST(Attention, ByCudnn) {
   if (!is_cuda()) GTEST_SKIP() << "the " << backend().kind() << " backend has no cuDNN";
   for (const DType t : {DType::bf16, DType::f16})
@@ -385,6 +429,19 @@ TEST(Attention, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(of_kind({1.0F, true, {}, -1}, {}), ASSAY_INVALID_ARGUMENT) << "a window below 0";
   EXPECT_EQ(of_kind({1.0F, true, {}, 0, -1.0F}, {}), ASSAY_INVALID_ARGUMENT) << "a cap below 0";
   EXPECT_EQ(of_kind({1.0F, true}, DeviceTensor(DType::f32, {3})), ASSAY_INVALID_ARGUMENT) << "a sink too many";
+  const DeviceTensor first_keys(DType::i32, {1, 8}), starts(DType::i32, {3}), eight_sums(DType::f32, {1, 2, 8});
+  const auto of_documents = [&](const Tensor& a, const Tensor& b, const compute::PackedDocuments& documents) {
+    return status_of([&] {
+      backend().run(op::AttentionForward{
+          .q = a, .k = b, .v = b, .out = a, .lse = eight_sums, .shape = {.scale = 1.0F, .documents = documents}});
+    });
+  };
+  EXPECT_EQ(of_documents(square, square, {first_keys, {}, 4}), ASSAY_INVALID_ARGUMENT) << "without their starts";
+  EXPECT_EQ(of_documents(square, square, {first_keys, starts, 9}), ASSAY_INVALID_ARGUMENT) << "longer than all";
+  EXPECT_EQ(of_documents(square, DeviceTensor(DType::f32, {1, 9, 2, 8}), {first_keys, starts, 4}),
+            ASSAY_INVALID_ARGUMENT)
+      << "more keys than queries";
+  EXPECT_EQ(of_documents(square, square, {starts, starts, 4}), ASSAY_INVALID_ARGUMENT) << "of another shape";
   const DeviceTensor more_heads(DType::f32, {1, 6, 4, 8}), three_heads(DType::f32, {1, 4, 3, 8});
   EXPECT_EQ(call(q, more_heads, more_heads, q, lse), ASSAY_INVALID_ARGUMENT) << "more heads of keys than of queries";
   EXPECT_EQ(call(three_heads, k, k, three_heads, DeviceTensor(DType::f32, {1, 3, 4})), ASSAY_INVALID_ARGUMENT);

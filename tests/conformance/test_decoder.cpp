@@ -33,12 +33,15 @@ struct Variant {
 
   bool windows = false;  // in some layers, with sinks, capped scores and biases (tests/data/decoder_windows)
 
+  bool documents = false;  // with windows: packed in the sequences (tests/data/decoder_documents)
+
   const char* reference() const {
-    return family    ? family
-           : windows ? "decoder_windows"
-           : qk_norm ? "decoder_qk_norm"
-           : grouped ? "decoder_grouped"
-                     : "decoder";
+    return family      ? family
+           : documents ? "decoder_documents"
+           : windows   ? "decoder_windows"
+           : qk_norm   ? "decoder_qk_norm"
+           : grouped   ? "decoder_grouped"
+                       : "decoder";
   }
   double lr() const {  // of the reference's three steps
     return family ? 1e-3 : windows || qk_norm || grouped ? 1e-4 : 1e-2;
@@ -84,6 +87,22 @@ constexpr Variant windows_variants[] = {
      .checkpointing = true,
      .micro_batches = 2,
      .windows = true}};
+constexpr Variant documents_variants[] = {
+    {.name = "fused_flash", .fused = true, .flash = true, .checkpointing = false, .windows = true, .documents = true},
+    {.name = "unfused_naive",
+     .fused = false,
+     .flash = false,
+     .checkpointing = false,
+     .windows = true,
+     .documents = true},
+    {.name = "naive_in_parts_of_micro_batches",
+     .fused = true,
+     .flash = false,
+     .checkpointing = true,
+     .score_rows = 8,
+     .micro_batches = 2,
+     .windows = true,
+     .documents = true}};
 // The same of a head with weights of its own.
 constexpr Variant parts_variants[] = {{"loss_in_chunks", true, true, false, false, false, 0, 5},
                                       {"micro_batches", true, true, false, true, false, 0, 1, 2},
@@ -144,6 +163,7 @@ DecoderConfig config_of(const Variant& v, const PrecisionPolicy& precision) {
     c.sliding_window = 6, c.full_attention_every = 3;
     c.attention_sinks = true, c.attention_soft_cap = 1.5;
   }
+  if (v.documents) c.documents = {1, 9, 3, 8};
   if (!v.grouped) return c;
   c.heads = 6, c.kv_heads = 2;
   c.qkv_bias = c.tied_embeddings = true;
@@ -382,6 +402,8 @@ INSTANTIATE_TEST_SUITE_P(QkNorm, DecoderParity, testing::ValuesIn(qk_norm_varian
 INSTANTIATE_TEST_SUITE_P(Grouped, DecoderParity, testing::ValuesIn(grouped_variants),
                          [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(Families, DecoderParity, testing::ValuesIn(family_variants),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Documents, DecoderParity, testing::ValuesIn(documents_variants),
                          [](const auto& info) { return std::string(info.param.name); });
 INSTANTIATE_TEST_SUITE_P(Windows, DecoderParity, testing::ValuesIn(windows_variants),
                          [](const auto& info) { return std::string(info.param.name); });

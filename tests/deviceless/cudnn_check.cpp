@@ -57,6 +57,8 @@ AttentionKey key_of(const Configuration& c) {
   key.window = p.window;
   key.soft_cap = p.soft_cap;
   key.sinks = p.sinks && !p.backward;
+  key.documents = p.documents;
+  key.longest = p.longest;
   key.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(p.depth)));
   const std::int64_t packed = p.heads + 2 * p.key_heads();
   const std::int64_t q_heads = c.layout == Layout::packed ? packed : p.heads;
@@ -105,6 +107,12 @@ std::vector<Configuration> configurations() {
              {type, batch, model.heads, context, context, model.depth, true, false, 0.0F, model.key_heads});
     for (const std::int64_t times : {1024, 4096})  // DeepSeek-V2's latent attention
       both("latent", {type, 2, 16, times, times, 192, true, false, 0.0F, 16, 0, 0.0F, false, 128}, Layout::separate);
+    // Packed documents: few and many, with groups, windows and sinks.
+    for (const auto& [documents, longest] : {std::pair{8, 4096}, {500, 700}})
+      for (const std::int64_t depth : {64, 128})
+        for (const std::int64_t window : {0, 128})
+          both("documents",
+               {type, 2, 16, 8192, 8192, depth, true, false, 0.0F, 8, window, 0.0F, window > 0, 0, documents, longest});
     // Windows (Gemma 3, gpt-oss), sinks and caps, at lengths that no block divides, too.
     for (const std::int64_t depth : {64, 128, 256})
       for (const std::int64_t times : {300, 1024, 8192})
@@ -171,6 +179,9 @@ std::vector<Configuration> configurations() {
   refused("rectangular mask with dropout", {DType::bf16, 1, 2, 64, 128, 64, true, false, 0.1F});
   refused("window of more queries than keys", {DType::bf16, 1, 2, 256, 128, 64, false, false, 0.0F, 0, 40});
   refused("cap and dropout", {DType::bf16, 1, 2, 128, 128, 64, true, false, 0.1F, 0, 0, 50.0F});
+  refused("documents and a cap", {DType::bf16, 1, 2, 256, 256, 64, true, false, 0.0F, 0, 0, 50.0F, false, 0, 4, 80});
+  refused("documents without a mask",
+          {DType::bf16, 1, 2, 256, 256, 64, false, false, 0.0F, 0, 0, 0.0F, false, 0, 4, 80});
   refused("one query with sinks", {DType::bf16, 1, 2, 1, 128, 64, false, false, 0.0F, 0, 0, 0.0F, true});
   refused("rectangular mask, 130 keys", {DType::bf16, 1, 2, 7, 130, 64, true, true});
   return all;

@@ -84,6 +84,7 @@ void MutantBackend::execute(const op::AttentionForward& op) {
     if (!attends_backward_ && is_written_again(op.out) && broken("attention_forward.once")) return;
     if (s.causal && asks_otherwise("attention_forward.mask_ignored")) s.causal = false;
     if (s.window > 0 && asks_otherwise("attention_forward.window_off_by_one")) ++s.window;
+    if (s.documents.starts && asks_otherwise("attention_forward.documents_ignored")) s.documents = {};
     if (op.sinks && asks_otherwise("attention_forward.sinks_ignored")) changed.sinks = Tensor();
     if (s.soft_cap > 0 && asks_otherwise("attention_forward.cap_ignored")) s.soft_cap = 0;
     if (asks_otherwise("attention_forward.scale_1_percent")) s.scale *= too_large;
@@ -122,6 +123,7 @@ void MutantBackend::execute(const op::AttentionBackward& op) {
     if (s.dropout.probability > 0 && broken("dropout.backward_with_other_mask")) ++s.dropout.seed;
     const auto call = [&] { real().run(changed); };
     if (s.window > 0 && asks_otherwise("attention_backward.window_off_by_one")) ++s.window;
+    if (s.documents.starts && asks_otherwise("attention_backward.documents_ignored")) s.documents = {};
     if (asks_otherwise("attention_backward.scale_1_percent")) s.scale *= too_large;
     if (broken("attention_backward.last_query_missing")) return with_other<float>(op.dout, clear_last_token, call);
     if (broken("attention_backward.sum_missing"))

@@ -110,7 +110,9 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"soft_cap"};
 
   add("decoder", "window",
-      step + "sliding_window = 5\nfull_attention_every = 2\nattention_sinks = true\nattention_soft_cap = 1.5\n");
+      step +
+          "sliding_window = 5\nfull_attention_every = 2\nattention_sinks = true\nattention_soft_cap = 1.5\n"
+          "document_tokens = 7\n");
   cases.back().only = {"attention_forward", "attention_backward"};
 
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");

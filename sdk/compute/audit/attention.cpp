@@ -44,12 +44,21 @@ Tensor head_of(const Tensor& t, std::int64_t batch, std::int64_t head) {
 // How many heads of queries read one of keys.
 std::int64_t group_of(const Tensor& q, const Tensor& k) { return k.dim(2) > 0 ? q.dim(2) / k.dim(2) : 1; }
 
+// By query of a sequence; empty where it has no documents.
+std::vector<std::int32_t> first_keys_of(Backend& backend, const AttentionShape& shape, std::int64_t batch) {
+  const Tensor& all = shape.documents.first_keys;
+  std::vector<std::int32_t> first(all ? static_cast<std::size_t>(all.dim(1)) : 0);
+  if (!first.empty()) backend.download(first.data(), all.slice(0, batch, 1));
+  return first;
+}
+
 // What sets an operation apart from others of its queries' shape.
 template <class Op>
 std::string keys_text(const Op& op) {
   std::string text = " of keys " + std::to_string(op.k.dim(1));
   if (op.k.dim(2) != op.q.dim(2)) text += " of " + std::to_string(op.k.dim(2)) + " heads";
   if (op.shape.window > 0) text += " window " + std::to_string(op.shape.window);
+  if (op.shape.documents.first_keys) text += " documents";
   if (op.shape.soft_cap > 0) text += " cap";
   if (op.sinks) text += " sinks";
   if (op.v.dim(3) != op.q.dim(3)) text += " values " + std::to_string(op.v.dim(3));
@@ -164,9 +173,11 @@ struct AttentionHead {
   std::int64_t first_element = 0;  // of the mask
   std::size_t window = 0;
   double soft_cap = 0;
+  std::vector<std::int32_t> first_keys = {};  // by query, of packed documents
 
   bool visible(std::size_t i, std::size_t j) const {
-    return (!causal || j + queries <= i + keys) && (window == 0 || i + keys < j + queries + window);
+    return (!causal || j + queries <= i + keys) && (window == 0 || i + keys < j + queries + window) &&
+           (first_keys.empty() || static_cast<std::int64_t>(j) >= first_keys[i]);
   }
   double tanh_of_score(std::size_t i, std::size_t j) const {
     return std::tanh(scale * dot(&q[i * width], &k[j * width], width) / soft_cap);
@@ -221,7 +232,8 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
                     &mask,
                     pair * op.q.dim(1) * op.k.dim(1),
                     static_cast<std::size_t>(op.shape.window),
-                    static_cast<double>(op.shape.soft_cap)};
+                    static_cast<double>(op.shape.soft_cap),
+                    first_keys_of(real(), op.shape, batch)};
     const double sink = op.sinks ? judge_->read(op.sinks)[static_cast<std::size_t>(head)] : -INFINITY;
     const Values found = judge_->read_rows(head_of(op.out, batch, head), look.queries);
     const Values sums = judge_->read(op.lse.slice(0, batch, 1).slice(1, head, 1));
@@ -334,7 +346,7 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
               static_cast<std::size_t>(op.k.dim(1)), static_cast<std::size_t>(op.q.dim(3)),
               static_cast<std::size_t>(op.v.dim(3)), static_cast<double>(op.shape.scale), op.shape.causal, &mask,
               (batch * heads + head) * op.q.dim(1) * op.k.dim(1), static_cast<std::size_t>(op.shape.window),
-              static_cast<double>(op.shape.soft_cap)},
+              static_cast<double>(op.shape.soft_cap), first_keys_of(real(), op.shape, batch)},
              judge_->read(head_of(op.dout, batch, head)),
              {},
              {},

@@ -15,13 +15,19 @@ using audit::Values;
 void AuditedBackend::execute(const op::SoftmaxForward& op) {
   const auto call = [&] { real().run(op); };
   const std::string kind = std::string(op.causal ? " causal" : "") + (op.window > 0 ? " window" : "") +
-                           (op.soft_cap > 0 ? " cap" : "") + (op.sinks ? " sinks" : "");
+                           (op.soft_cap > 0 ? " cap" : "") + (op.sinks ? " sinks" : "") +
+                           (op.first_keys ? " documents" : "");
   if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 4), kind)) return call();
   const std::int64_t rows = audit::rows_of(op.y), width = audit::width_of(op.y),
                      queries = op.y.rank > 1 ? op.y.dim(-2) : 1;
   const Places looked_at = audit::some_of(rows, op.y.elements() <= audit::room ? rows : 16);
   Values in = judge_->read_rows(op.x, looked_at);
   const Values sinks = op.sinks ? judge_->read(op.sinks) : Values();
+  std::vector<std::int32_t> first_keys;  // by sequence and row
+  for (std::int64_t b = 0; op.first_keys && b < op.first_keys.dim(0); ++b) {
+    first_keys.resize(static_cast<std::size_t>((b + 1) * queries));
+    real().download(&first_keys[static_cast<std::size_t>(b * queries)], op.first_keys.slice(0, b, 1));
+  }
   const auto scale = static_cast<double>(op.scale), cap = static_cast<double>(op.soft_cap);
   call();
   const Values found = judge_->read_rows(op.y, looked_at);
@@ -29,7 +35,11 @@ void AuditedBackend::execute(const op::SoftmaxForward& op) {
   for (std::size_t r = 0; r < looked_at.size(); ++r) {
     const std::int64_t place = looked_at[r] % queries + (width - queries);
     const std::int64_t visible = op.causal ? std::min(width, place + 1) : width;
-    const std::int64_t first = op.window > 0 ? std::max<std::int64_t>(0, place + 1 - op.window) : 0;
+    std::int64_t first = op.window > 0 ? std::max<std::int64_t>(0, place + 1 - op.window) : 0;
+    if (op.first_keys)
+      first =
+          std::max<std::int64_t>(first, first_keys[static_cast<std::size_t>(
+                                            looked_at[r] / queries / op.y.dim(1) * queries + looked_at[r] % queries)]);
     auto* const row = in.data() + static_cast<std::ptrdiff_t>(r) * width;
     const double sink =
         op.sinks ? sinks[static_cast<std::size_t>(looked_at[r] / queries % op.sinks.elements())] : -INFINITY;

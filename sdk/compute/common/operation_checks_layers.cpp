@@ -129,6 +129,35 @@ void require_window(const char* operation, std::int64_t window) {
   if (window < 0) invalid(operation, fmt::format("window is {}; expected at least 1 key, or 0 for no bound", window));
 }
 
+void require_first_keys(const char* operation, const Tensor& t, std::int64_t batch, std::int64_t queries) {
+  require_dtype(operation, t, {DType::i32});
+  require_rank(operation, t, 2);
+  if (t.dim(0) != batch || t.dim(1) != queries)
+    invalid(operation, fmt::format("first_keys is [{}, {}]; expected [{}, {}]", t.dim(0), t.dim(1), batch, queries));
+  if (t.dim(1) > 1 && t.step(1) != 1)
+    invalid(operation, fmt::format("first_keys has stride {} from query to query; expected 1", t.step(1)));
+}
+
+void require_documents(const char* operation, const Tensor& q, const Tensor& k, const AttentionShape& shape) {
+  const PackedDocuments& d = shape.documents;
+  if (static_cast<bool>(d.first_keys) != static_cast<bool>(d.starts))
+    invalid(operation, "one of first_keys and starts of documents given; expected both, or neither");
+  if (!d.first_keys) return;
+  require_first_keys(operation, d.first_keys, q.dim(0), q.dim(1));
+  require_contiguous(operation, d.first_keys);
+  require_dtype(operation, d.starts, {DType::i32});
+  require_contiguous(operation, d.starts);
+  if (q.dim(1) != k.dim(1))
+    invalid(operation, fmt::format("{} queries and {} keys given beside documents; expected as many queries as keys",
+                                   q.dim(1), k.dim(1)));
+  const std::int64_t most = q.dim(0) * q.dim(1) + 1;
+  if (d.starts.elements() < 2 || d.starts.elements() > most)
+    invalid(operation, fmt::format("starts of documents has {} elements; expected 2 to {}, one more than documents",
+                                   d.starts.elements(), most));
+  if (d.longest < 1 || d.longest > q.dim(1))
+    invalid(operation, fmt::format("the longest document has {} tokens; expected 1 to {}", d.longest, q.dim(1)));
+}
+
 void require_sinks(const char* operation, const char* name, const Tensor& t, std::int64_t heads, DType type) {
   require_dtype(operation, t, {DType::f32, type});
   require_contiguous(operation, t);
@@ -187,6 +216,7 @@ void require_attention(const Op& op) {
   require_dropout(op.name, op.shape.dropout);
   require_window(op.name, op.shape.window);
   require_soft_cap(op.name, op.shape.soft_cap);
+  require_documents(op.name, q, op.k, op.shape);
   if (op.sinks) require_sinks(op.name, "sinks", op.sinks, heads, q.dtype);
 }
 
@@ -196,6 +226,9 @@ void check(const op::SoftmaxForward& op) {
   require_softmax(op.name, op.x, {&op.y});
   require_window(op.name, op.window);
   require_softmax_kind(op, op.x);
+  if (!op.first_keys) return;
+  require_rank(op.name, op.x, 4);
+  require_first_keys(op.name, op.first_keys, op.x.dim(0), op.x.dim(2));
 }
 void check(const op::SoftmaxBackward& op) {
   require_softmax(op.name, op.y, {&op.dx, &op.dy});

@@ -52,6 +52,7 @@ AttentionArgs attention_args(const Op& op) {
   args.causal = op.shape.causal;
   args.window = op.shape.window;
   args.soft_cap = op.shape.soft_cap;
+  if (op.shape.documents.first_keys) args.first_keys = data_of<std::int32_t>(op.shape.documents.first_keys);
   args.sinks = sink_vector(op.sinks);
   args.bf16 = q.dtype == DType::bf16;
   args.threads = omp_get_max_threads();
@@ -64,6 +65,11 @@ void CpuBackend::execute(const op::SoftmaxForward& op) {
   SoftmaxArgs args = softmax_args(op.x, op.y, op.scale);
   args.causal = op.causal;
   args.window = op.window;
+  if (op.first_keys) {
+    args.first_keys = data_of<std::int32_t>(op.first_keys);
+    args.first_keys_stride = op.first_keys.step(0);
+    args.rows_of_sequence = op.x.dim(1) * op.x.dim(2);
+  }
   set_kind(args, op);
   if (!preparing()) loss_kernels(isa_).softmax_forward(args);
 }

@@ -66,12 +66,18 @@ struct Plan {
   std::unordered_map<std::int64_t, void*> pointers;
 
   std::size_t workspace_of(std::int64_t index) const { return cuda::workspace_of(*graph, index); }
-  void point_at(const AttentionKey& key, const AttentionPointers& given, std::int64_t* random) {
+  void point_at(const AttentionKey& key, const AttentionPointers& given, const AttentionTables& tables) {
     for (std::size_t i = 0; i < operands_of(key); ++i)
       if (key.sinks || i != index_of(AttentionOperand::sinks)) pointers[static_cast<std::int64_t>(i) + 1] = given[i];
+    if (key.documents > 0) {
+      for (std::size_t i = 0; i < operands_of(key); ++i)
+        if (i != index_of(AttentionOperand::sinks))
+          pointers[first_offsets_uid + static_cast<std::int64_t>(i)] = tables.documents.offsets_of(i, key.documents);
+      pointers[query_lengths_uid] = pointers[key_lengths_uid] = tables.documents.lengths;
+    }
     if (key.dropout == 0.0F) return;
-    pointers[seed_uid] = random;
-    pointers[offset_uid] = random + 1;
+    pointers[seed_uid] = tables.random;
+    pointers[offset_uid] = tables.random + 1;
   }
   void launch(cudnnHandle_t handle, void* workspace, std::int64_t index, const AttentionKey& key) {
     fe::error_t status = graph->execute_plan_at_index(handle, pointers, workspace, index);
@@ -102,7 +108,12 @@ void try_out(Plan& plan, const std::vector<std::int64_t>& built, const Attention
   auto* const random = static_cast<std::int64_t*>(memory.take(2 * sizeof(std::int64_t)));
   if (!workspace || !random) return;
   check(cudaMemsetAsync(random, 0, 2 * sizeof(std::int64_t), stream), "fill memory to time attention");
-  plan.point_at(key, pointers, random);
+  AttentionTables tables{random, {}};
+  if (key.documents > 0) {
+    tables.documents = trial_documents(key, memory, stream);
+    if (!tables.documents.offsets) return;
+  }
+  plan.point_at(key, pointers, tables);
   Stopwatch watch;
   std::string last_error;
   bool one_runs = false;
@@ -359,10 +370,10 @@ std::size_t AttentionPlans::prepare(const AttentionKey& key) {
 
 std::size_t AttentionPlans::workspace_bytes(const AttentionKey& key) const { return impl_->at(key).workspace_bytes; }
 
-void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& pointers, std::int64_t* random,
+void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& pointers, const AttentionTables& tables,
                              void* workspace) {
   Plan& plan = impl_->at(key);
-  plan.point_at(key, pointers, random);
+  plan.point_at(key, pointers, tables);
   plan.launch(impl_->tools->handle.get(), workspace, plan.candidate, key);
 }
 

@@ -26,6 +26,8 @@ inline std::size_t index_of(AttentionOperand operand) { return static_cast<std::
 inline std::int64_t uid_of(AttentionOperand operand) { return static_cast<std::int64_t>(operand) + 1; }
 
 inline constexpr std::int64_t seed_uid = 101, offset_uid = 102;
+// Of documents: lengths of queries and of keys, and, by operand, where they begin in it.
+inline constexpr std::int64_t query_lengths_uid = 103, key_lengths_uid = 104, first_offsets_uid = 200;
 
 inline bool over_keys(AttentionOperand operand) {
   using enum AttentionOperand;
@@ -46,27 +48,55 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
   graph->set_io_data_type(key.dtype == compute::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
+  // Each document is a sequence of its own, of at most so many tokens.
+  const bool packed = key.documents > 0;
+  const std::int64_t batch = packed ? key.documents : key.batch;
+  const std::int64_t queries = packed ? key.longest : key.queries, keys = packed ? key.longest : key.keys;
+  const auto table = [&](const char* name, std::int64_t uid, std::int64_t count, fe::DataType_t type) {
+    return graph->tensor(fe::graph::Tensor_attributes()
+                             .set_name(name)
+                             .set_uid(uid)
+                             .set_dim({count, 1, 1, 1})
+                             .set_stride({1, 1, 1, 1})
+                             .set_data_type(type));
+  };
+  const auto lay = [&](fe::graph::Tensor_attributes& t, AttentionOperand operand) {
+    if (packed)
+      t.set_ragged_offset(table("offsets", first_offsets_uid + static_cast<std::int64_t>(index_of(operand)), batch + 1,
+                                fe::DataType_t::INT64));
+  };
+  const auto tell_lengths = [&](auto& attributes) {
+    if (!packed) return;
+    attributes.set_padding_mask(true)
+        .set_seq_len_q(table("query lengths", query_lengths_uid, batch, fe::DataType_t::INT32))
+        .set_seq_len_kv(table("key lengths", key_lengths_uid, batch, fe::DataType_t::INT32));
+  };
   // Ours is [B, T, H, D], cuDNN's [B, H, T, D]: the strides carry the difference.
   const auto dims = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
     const std::int64_t width = width_of(key, operand);
-    return over_keys(operand) ? std::vector{key.batch, key.key_heads, key.keys, width}
-                              : std::vector{key.batch, key.heads, key.queries, width};
+    return over_keys(operand) ? std::vector{batch, key.key_heads, keys, width}
+                              : std::vector{batch, key.heads, queries, width};
   };
   const auto strides = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
     const AttentionKey::Strides& s = key.strides[index_of(operand)];
-    return {s.batch, s.head, s.time, 1};
+    return {packed ? queries * s.time : s.batch, s.head, s.time, 1};
   };
-  const std::vector<std::int64_t> lse_dims{key.batch, key.heads, key.queries, 1};
-  const std::vector<std::int64_t> lse_strides{key.heads * key.queries, key.queries, 1, 1};
+  const std::vector<std::int64_t> lse_dims{batch, key.heads, queries, 1};
+  const std::vector<std::int64_t> lse_strides =
+      packed ? std::vector{key.heads * queries, std::int64_t{1}, key.heads, std::int64_t{1}}
+             : std::vector{key.heads * queries, queries, std::int64_t{1}, std::int64_t{1}};
   const auto input = [&](AttentionOperand operand, const char* name) {
-    return graph->tensor(fe::graph::Tensor_attributes()
-                             .set_name(name)
-                             .set_uid(uid_of(operand))
-                             .set_dim(dims(operand))
-                             .set_stride(strides(operand)));
+    auto t = fe::graph::Tensor_attributes()
+                 .set_name(name)
+                 .set_uid(uid_of(operand))
+                 .set_dim(dims(operand))
+                 .set_stride(strides(operand));
+    lay(t, operand);
+    return graph->tensor(t);
   };
   const auto output = [&](const std::shared_ptr<fe::graph::Tensor_attributes>& t, AttentionOperand operand) {
     t->set_output(true).set_uid(uid_of(operand)).set_dim(dims(operand)).set_stride(strides(operand));
+    lay(*t, operand);
   };
   // The square mask is the same by either corner, and the top left one is what cuDNN is used with most. The frontend
   // keeps column + left bound > row, which is our window.
@@ -110,6 +140,7 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
     auto attributes =
         fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(key.scale);
     change_scores(attributes);
+    tell_lengths(attributes);
     drop(attributes);
     if (key.sinks)
       attributes.set_sink_token(graph->tensor(fe::graph::Tensor_attributes()
@@ -125,20 +156,27 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
         .set_data_type(fe::DataType_t::FLOAT)
         .set_dim(lse_dims)
         .set_stride(lse_strides);
+    lay(*stats, lse);
     return graph;
   }
-  const auto stats = graph->tensor(fe::graph::Tensor_attributes()
-                                       .set_name("lse")
-                                       .set_uid(uid_of(lse))
-                                       .set_data_type(fe::DataType_t::FLOAT)
-                                       .set_dim(lse_dims)
-                                       .set_stride(lse_strides));
+  auto stats_there = fe::graph::Tensor_attributes()
+                         .set_name("lse")
+                         .set_uid(uid_of(lse))
+                         .set_data_type(fe::DataType_t::FLOAT)
+                         .set_dim(lse_dims)
+                         .set_stride(lse_strides);
+  lay(stats_there, lse);
+  const auto stats = graph->tensor(stats_there);
   // Not the deterministic algorithm: on Hopper that one stores the matrix of all scores.
   auto attributes = fe::graph::SDPA_backward_attributes()
                         .set_name("attention_backward")
                         .set_deterministic_algorithm(false)
                         .set_attn_scale(key.scale);
   change_scores(attributes);
+  tell_lengths(attributes);
+  // Sums on the way lie token by token, too, and not by documents as long as the longest.
+  if (packed)
+    attributes.set_max_total_seq_len_q(key.batch * key.queries).set_max_total_seq_len_kv(key.batch * key.keys);
   if (key.soft_cap > 0.0F)
     attributes.set_score_mod_bprop(
         [soft_cap, cap](std::shared_ptr<fe::graph::Graph> scores, std::shared_ptr<fe::graph::Tensor_attributes> ds) {

@@ -19,6 +19,8 @@ struct AttentionProblem {
   float soft_cap = 0.0F;               // of the scores; 0: none
   bool sinks = false;                  // one more score for each head
   std::int64_t other_value_depth = 0;  // the width of values; 0: as `depth`
+  std::int64_t documents = 0;          // packed in the sequences; 0: none
+  std::int64_t longest = 0;            // tokens of the longest one
 
   std::int64_t value_depth() const { return other_value_depth > 0 ? other_value_depth : depth; }
   std::int64_t key_heads() const { return fewer_key_heads > 0 ? fewer_key_heads : heads; }
@@ -51,6 +53,22 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   // Not looked at on a GPU: the graph of the backward has both on the gradient of a score.
   if (p.soft_cap > 0.0F && p.dropout > 0.0F)
     return "a soft cap and dropout given; 16-bit attention serves one of them: use fp32";
+  // cuDNN takes each document as a sequence of its own ("packed" or THD layout). Not looked at on a GPU is what is
+  // refused.
+  if (p.documents > 0) {
+    if (!p.causal || p.queries != p.keys)
+      return "documents given without a causal mask of as many queries as keys; 16-bit attention serves packed "
+             "documents with one";
+    if (p.soft_cap > 0.0F || p.dropout > 0.0F)
+      return "documents given beside a soft cap or dropout; 16-bit attention serves them alone: use fp32, or the naive "
+             "attention";
+    if (p.depth % 16 != 0 || p.value_depth() != p.depth)
+      return "head dimension " + to_string(p.depth) + " and values of " + to_string(p.value_depth()) +
+             " given beside documents; 16-bit attention serves multiples of 16, alike: use fp32, or the naive "
+             "attention";
+    if (p.longest < 2)
+      return "documents of one token each given; 16-bit attention serves a longest one of two tokens or more";
+  }
   // The mask of a rectangle begins in its lower right corner, which cuDNN's graphs do not combine with dropout.
   if (p.dropout > 0.0F && p.causal && p.queries != p.keys)
     return to_string(p.queries) + " queries and " + to_string(p.keys) +
@@ -71,8 +89,18 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   return "";
 }
 
-// The same for how an operand [B, T, H, D] lies in memory: kernels read 16 bytes at a time.
-inline std::string attention_refusal(const char* name, const compute::Tensor& t) {
+// The same for how an operand [B, T, H, D] lies in memory: kernels read 16 bytes at a time, and reach documents from
+// token to token through all sequences.
+inline std::string attention_refusal(const char* name, const compute::Tensor& t, bool has_documents = false) {
+  if (has_documents && t.dim(0) > 1 && t.step(0) != t.dim(1) * t.step(1))
+    return std::string(name) + " has stride " + std::to_string(t.step(0)) + " from sequence to sequence beside " +
+           std::to_string(t.step(1)) + " from token to token; 16-bit attention of documents serves sequences one " +
+           "behind the other: copy it first";
+  // Sums on the way lie as the gradients do, in memory for a token's heads beside each other.
+  if (has_documents && t.dim(1) > 1 && (t.dim(2) - 1) * t.step(2) + t.dim(3) > t.step(1))
+    return std::string(name) + " has stride " + std::to_string(t.step(1)) +
+           " from token to token; 16-bit attention of " +
+           "documents serves tokens whose heads lie beside each other: copy it first";
   if (t.dim(3) > 1 && t.step(3) != 1)
     return std::string(name) + " has stride " + std::to_string(t.step(3)) +
            " over the head dimension; expected 1: copy it first";

@@ -14,11 +14,12 @@ void AttentionKey::set_strides(AttentionOperand operand, const compute::Tensor& 
 std::string AttentionKey::text() const {
   const std::string of_keys = key_heads == heads ? "" : fmt::format(", {} of keys,", key_heads);
   const std::string of_values = value_depth == depth ? "" : fmt::format(" values {}", value_depth);
-  return fmt::format("{} {} {}x{} heads{} {}x{}x{}{}{}{}{}{}{}", backward ? "attention_backward" : "attention_forward",
-                     name_of(dtype), batch, heads, of_keys, queries, keys, depth, of_values, causal ? " causal" : "",
-                     window > 0 ? fmt::format(" window {}", window) : "",
-                     soft_cap > 0.0F ? fmt::format(" cap {}", soft_cap) : "", sinks ? " sinks" : "",
-                     dropout > 0.0F ? fmt::format(" dropout {}", dropout) : "");
+  return fmt::format(
+      "{} {} {}x{} heads{} {}x{}x{}{}{}{}{}{}{}{}", backward ? "attention_backward" : "attention_forward",
+      name_of(dtype), batch, heads, of_keys, queries, keys, depth, of_values, causal ? " causal" : "",
+      window > 0 ? fmt::format(" window {}", window) : "", soft_cap > 0.0F ? fmt::format(" cap {}", soft_cap) : "",
+      sinks ? " sinks" : "", dropout > 0.0F ? fmt::format(" dropout {}", dropout) : "",
+      documents > 0 ? fmt::format(" documents {} up to {}", documents, longest) : "");
 }
 
 std::string AttentionKey::text_with_strides() const {

@@ -44,10 +44,31 @@ inline std::size_t sinks_copy_bytes(const compute::Tensor& sinks) {
   return (static_cast<std::size_t>(sinks.elements()) * sizeof(float) + alignment - 1) / alignment * alignment;
 }
 
-// The window where it hides a key: the last query is at the place of the last key.
+// Documents packed in the sequences; 0: none.
+template <class Op>
+std::int64_t documents_of(const Op& op) {
+  return op.shape.documents.starts ? op.shape.documents.starts.elements() - 1 : 0;
+}
+
+// The window where it hides a key: the last query is at the place of the last key, of a sequence or of the longest
+// document.
 template <class Op>
 std::int64_t window_of(const Op& op) {
-  return op.shape.window < op.k.dim(1) ? op.shape.window : 0;
+  const std::int64_t keys = documents_of(op) > 0 ? op.shape.documents.longest : op.k.dim(1);
+  return op.shape.window < keys ? op.shape.window : 0;
+}
+
+// Scratch of 16-bit attention with documents: where they lie in the operands (kernels/attention_documents.hpp), and the
+// log-sum-exps token by token.
+inline std::size_t document_tables_bytes(std::int64_t documents) {
+  constexpr std::size_t alignment = 256;
+  const auto count = static_cast<std::size_t>(documents);
+  const std::size_t bytes = attention_operands * (count + 1) * sizeof(std::int64_t) + count * sizeof(std::int32_t);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+inline std::size_t lse_copy_bytes(const compute::Tensor& lse) {
+  constexpr std::size_t alignment = 256;
+  return (lse.bytes() + alignment - 1) / alignment * alignment;
 }
 
 template <class Op>
@@ -65,7 +86,9 @@ AttentionProblem problem_of(const Op& op) {
           window_of(op),
           op.shape.soft_cap,
           static_cast<bool>(op.sinks),
-          op.v.dim(3) == op.q.dim(3) ? 0 : op.v.dim(3)};
+          op.v.dim(3) == op.q.dim(3) ? 0 : op.v.dim(3),
+          documents_of(op),
+          op.shape.documents.longest};
 }
 
 // Why no kernel serves the operation, as a sentence; empty when one does.
@@ -75,7 +98,7 @@ std::string refusal_of(const Op& op) {
   if (op.q.dtype != compute::DType::f32) {
     std::string why = attention_refusal(problem_of(op));
     each_operand(op, [&](AttentionOperand, const char* name, const compute::Tensor& t) {
-      if (why.empty()) why = attention_refusal(name, t);
+      if (why.empty()) why = attention_refusal(name, t, documents_of(op) > 0);
     });
     return why;
   }

@@ -15,6 +15,7 @@
 
 #include "attention_operands.hpp"
 #include "common/shared_algorithms.hpp"
+#include "kernels/attention_documents.hpp"
 
 namespace assay::cuda {
 
@@ -34,21 +35,37 @@ struct AttentionKey {
   float dropout = 0.0F;  // the probability; 0: a graph without random numbers
   std::int64_t window = 0;
   float soft_cap = 0.0F;
-  bool sinks = false;  // of the forward; the backward finds them in lse
+  bool sinks = false;                       // of the forward; the backward finds them in lse
+  std::int64_t documents = 0, longest = 0;  // packed in the sequences, and tokens of the longest; 0: none
   std::array<Strides, attention_operands> strides{};
   auto operator<=>(const AttentionKey&) const = default;
+
+  // Elements from token to token, by operand; with documents that of lse is a number for each head.
+  std::array<std::int64_t, attention_operands> token_strides() const {
+    std::array<std::int64_t, attention_operands> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = strides[i].time;
+    all[static_cast<std::size_t>(AttentionOperand::lse)] = heads;
+    return all;
+  }
 
   // Dimensions of one entry have no stride that matters: they get the one a packed tensor would have, so that equal
   // problems have equal keys.
   void set_strides(AttentionOperand operand, const compute::Tensor& t);
-  // "attention_backward bf16 4x12 heads, 512x512x64 causal window 128 cap 50 sinks dropout 0.1"; "4x14 heads, 2 of
-  // keys" where these are fewer; "512x512x192 values 128" where these have another width.
+  // "attention_backward bf16 4x12 heads, 512x512x64 causal window 128 cap 50 sinks dropout 0.1 documents 20 up to 90";
+  // "4x14 heads, 2 of keys" where these are fewer; "512x512x192 values 128" where these have another width.
   std::string text() const;
   // And how the operands lie in memory, on which a kernel's speed may depend as well.
   std::string text_with_strides() const;
 };
 
 using AttentionPointers = std::array<void*, attention_operands>;
+
+// Device memory that is no operand: with dropout, seed and offset, the same in both passes for the same mask; with
+// documents their tables. A kernel that is enqueued before may write both.
+struct AttentionTables {
+  std::int64_t* random = nullptr;
+  DocumentTables documents;
+};
 
 class AttentionPlans {
  public:
@@ -81,9 +98,9 @@ class AttentionPlans {
   std::size_t prepare(const AttentionKey& key);
   // The same without building: INVALID_ARGUMENT for a key that was never prepared.
   std::size_t workspace_bytes(const AttentionKey& key) const;
-  // Enqueues. Waits for nothing, and may be captured into a graph. `random`: with dropout, seed and offset in device
-  // memory, which a kernel enqueued before this may write; the same in both passes for the same mask.
-  void execute(const AttentionKey& key, const AttentionPointers& pointers, std::int64_t* random, void* workspace);
+  // Enqueues. Waits for nothing, and may be captured into a graph. With documents lse is [B, T, H].
+  void execute(const AttentionKey& key, const AttentionPointers& pointers, const AttentionTables& tables,
+               void* workspace);
 
   std::vector<compute::PrimitiveInfo> primitives() const;  // of every plan: graph, and engine with its measured time
 

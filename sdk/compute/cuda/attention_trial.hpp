@@ -9,6 +9,7 @@
 
 #include "attention_graph.hpp"
 #include "cuda_error.hpp"
+#include "kernels/attention_documents.hpp"
 #include "memory_account.hpp"
 
 namespace assay::cuda {
@@ -40,6 +41,24 @@ class TrialMemory {
   std::vector<void*> owned_;
   std::vector<AccountedBytes> accounted_;
 };
+
+// Documents of equal lengths, as many as the key has; no tables where there is no room.
+inline DocumentTables trial_documents(const AttentionKey& key, TrialMemory& memory, cudaStream_t stream) {
+  std::vector<std::byte> on_host(document_tables_bytes(key.documents));
+  const DocumentTables tables = document_tables_in(on_host.data(), key.documents);
+  const std::array<std::int64_t, attention_operands> strides = key.token_strides();
+  const auto start = [&](std::int64_t document) { return document * key.batch * key.queries / key.documents; };
+  for (std::int64_t d = 0; d <= key.documents; ++d)
+    for (std::size_t i = 0; i < strides.size(); ++i) tables.offsets_of(i, key.documents)[d] = start(d) * strides[i];
+  for (std::int64_t d = 0; d < key.documents; ++d)
+    tables.lengths[d] = static_cast<std::int32_t>(start(d + 1) - start(d));
+  void* const there = memory.take(on_host.size());
+  if (!there) return {};
+  check(cudaMemcpyAsync(there, on_host.data(), on_host.size(), cudaMemcpyHostToDevice, stream),
+        "copy documents to time attention");
+  check(cudaStreamSynchronize(stream), "copy documents to time attention");
+  return document_tables_in(there, key.documents);
+}
 
 class Stopwatch {
  public:

@@ -3,6 +3,7 @@
 #include "attention_operands.hpp"
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
+#include "kernels/attention_documents.hpp"
 #include "kernels/attention_fp32.hpp"
 #include "kernels/attention_sinks.hpp"
 
@@ -34,6 +35,8 @@ AttentionKey cudnn_key(const Op& op) {
   key.backward = is_backward<Op>;
   key.scale = op.shape.scale;
   key.dropout = op.shape.dropout.probability;
+  key.documents = documents_of(op);
+  key.longest = key.documents > 0 ? op.shape.documents.longest : 0;
   each_operand(op, [&](AttentionOperand operand, const char*, const Tensor& t) { key.set_strides(operand, t); });
   return key;
 }
@@ -67,6 +70,7 @@ AttentionFp32Args fp32_args(const Op& op) {
   args.causal = op.shape.causal;
   args.window = static_cast<int>(window_of(op));
   args.soft_cap = op.shape.soft_cap;
+  if (op.shape.documents.first_keys) args.first_keys = data_of<std::int32_t>(op.shape.documents.first_keys);
   if (op.sinks) args.sinks = data_of<float>(op.sinks);
   args.dropout = dropout_args(op.shape.dropout);
   args.q = view_of(op.q);
@@ -106,26 +110,37 @@ constexpr std::size_t random_bytes = 256;  // two numbers, and the alignment of 
 }  // namespace
 
 void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, AttentionPointers pointers,
-                            const Dropout& dropout, const Tensor& sinks) {
+                            const AttentionShape& shape, const Tensor& sinks, const Tensor& lse) {
   // The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
   if (lane_ != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
   const std::size_t of_random = key.dropout > 0.0F ? random_bytes : 0,
                     of_sinks = key.sinks ? sinks_copy_bytes(sinks) : 0;
-  const std::size_t head = of_random + of_sinks;
+  const bool packed = key.documents > 0;
+  const std::size_t of_tables = packed ? document_tables_bytes(key.documents) : 0,
+                    of_lse = packed ? lse_copy_bytes(lse) : 0;
+  const std::size_t head = of_random + of_sinks + of_tables + of_lse;
   if (preparing()) {
     attentions_->start(key);
     postponed_.add([this, key, head, lane = lane_] { want_scratch(lane, head + attentions_->prepare(key)); });
     return;
   }
   auto* const memory = static_cast<char*>(scratch(head + attentions_->workspace_bytes(key)));
-  auto* const random = reinterpret_cast<std::int64_t*>(memory);
-  if (of_random) launch_attention_seed(stream(), dropout_args(dropout), random);
+  AttentionTables tables{of_random ? reinterpret_cast<std::int64_t*>(memory) : nullptr, {}};
+  if (of_random) launch_attention_seed(stream(), dropout_args(shape.dropout), tables.random);
   if (of_sinks) {
     auto* const copy = reinterpret_cast<float*>(memory + of_random);
     launch_copy_of_sinks(SinkVector(sinks), copy, key.heads, stream());
     pointers[static_cast<std::size_t>(AttentionOperand::sinks)] = copy;
   }
-  attentions_->execute(key, pointers, of_random ? random : nullptr, memory + head);
+  if (!packed) return attentions_->execute(key, pointers, tables, memory + head);
+  tables.documents = document_tables_in(memory + of_random + of_sinks, key.documents);
+  launch_document_tables(data_of<std::int32_t>(shape.documents.starts), key.documents, key.token_strides(),
+                         tables.documents, stream());
+  auto* const by_token = reinterpret_cast<float*>(memory + of_random + of_sinks + of_tables);
+  pointers[static_cast<std::size_t>(AttentionOperand::lse)] = by_token;
+  if (key.backward) launch_lse_by_token(data_of<float>(lse), by_token, key.batch, key.heads, key.queries, stream());
+  attentions_->execute(key, pointers, tables, memory + head);
+  if (!key.backward) launch_lse_by_head(by_token, data_of<float>(lse), key.batch, key.heads, key.queries, stream());
 }
 
 void CudaBackend::execute(const op::AttentionForward& op) {
@@ -135,7 +150,7 @@ void CudaBackend::execute(const op::AttentionForward& op) {
     return;
   }
   if (op.out.elements() == 0) return;
-  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout, op.sinks);
+  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape, op.sinks, op.lse);
 }
 
 void CudaBackend::execute(const op::AttentionBackward& op) {
@@ -149,7 +164,7 @@ void CudaBackend::execute(const op::AttentionBackward& op) {
     return;
   }
   if (op.dq.elements() == 0 && op.dk.elements() == 0) return;
-  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout, op.sinks);
+  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape, op.sinks, op.lse);
 }
 
 }  // namespace assay::cuda

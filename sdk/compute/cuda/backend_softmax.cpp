@@ -32,6 +32,11 @@ void CudaBackend::execute(const op::SoftmaxForward& op) {
   SoftmaxArgs args = softmax_args(op.name, op.x, op.y, op.scale);
   args.causal = op.causal;
   args.window = op.window;
+  if (op.first_keys) {
+    args.first_keys = data_of<std::int32_t>(op.first_keys);
+    args.first_keys_stride = op.first_keys.step(0);
+    args.rows_of_sequence = op.x.dim(1) * op.x.dim(2);
+  }
   set_kind(args, op);
   if (!preparing()) cuda::softmax_forward(args, stream());
 }

@@ -89,8 +89,8 @@ class CudaBackend final : public compute::Backend {
   // by whoever asks what it makes known.
   void finish_preparing() const;
   // Attention of 16-bit types.
-  void run_cudnn(const char* operation, const AttentionKey& key, AttentionPointers pointers, const Dropout& dropout,
-                 const Tensor& sinks);
+  void run_cudnn(const char* operation, const AttentionKey& key, AttentionPointers pointers,
+                 const AttentionShape& shape, const Tensor& sinks, const Tensor& lse);
 
   // backend_grouped.cpp
   void run_grouped(const char* operation, const GroupedProduct& product);

@@ -34,6 +34,7 @@ assay_arithmetic arithmetic_of(DType type, ProductMath math) {
 // Over all heads and sequences.
 template <class Op>
 std::uint64_t pairs_of(const Op& op) {
+  if (op.shape.documents.first_keys) return count(op.q.dim(2) * op.shape.documents.pairs);
   return count(op.q.dim(0) * op.q.dim(2) *
                compute::visible_pairs(op.q.dim(1), op.k.dim(1), op.shape.causal, op.shape.window));
 }

@@ -99,6 +99,7 @@ struct Scratch {
     if (op.q.dtype == DType::f32) return;
     if (op.shape.dropout.probability > 0) bytes = alignment;  // cuDNN's random numbers
     if (op.sinks) bytes += cuda::sinks_copy_bytes(op.sinks);
+    add_documents(op);
   }
   // cuDNN 9.19 on an H200 wants the sums of dq in fp32, a number for each row of scores, and 256 bytes.
   void operator()(const op::AttentionBackward& op) {
@@ -108,6 +109,12 @@ struct Scratch {
     }
     bytes = static_cast<std::size_t>(op.q.elements()) * sizeof(float) + op.lse.bytes() + alignment;
     if (op.shape.dropout.probability > 0) bytes += alignment;
+    add_documents(op);
+  }
+  template <class Op>
+  void add_documents(const Op& op) {
+    if (const std::int64_t documents = cuda::documents_of(op); documents > 0)
+      bytes += cuda::document_tables_bytes(documents) + cuda::lse_copy_bytes(op.lse);
   }
   template <class Op>
   void operator()(const Op&) {}

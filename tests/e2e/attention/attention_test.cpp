@@ -76,6 +76,15 @@ TEST_F(Attention, WindowsAreVerifiedInEveryWay) {
   expect_all_verified(records);
 }
 
+TEST_F(Attention, PackedDocumentsAreVerifiedInEveryWay) {
+  auto records = run_cases(
+      "batch_size = 2\nheads = 2\nhead_dim = 8\nseq = 129\nwindow = 30\ndocument_tokens = 25\ndocument_lengths = "
+      "\"log_normal\"",
+      both_ways + "projections = [true, false]");
+  ASSERT_EQ(records.size(), 8u);
+  expect_all_verified(records);
+}
+
 TEST_F(Attention, Bf16AndOtherHeadDimensionsAreVerified) {
   auto records = run_cases("batch_size = 3\ndtype = \"bf16\"\nhead_dim = 32", both_ways + "seq = [1, 7, 129]");
   EXPECT_EQ(records.size(), 12u);

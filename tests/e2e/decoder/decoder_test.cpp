@@ -172,6 +172,18 @@ TEST_F(Decoder, ThePeakIsFoundByTrialWithLargeMatricesUnlessItIsToBeBrief) {
 }
 
 // One token sees no other: the true gradients of queries and keys are 0, and two right ones are two roundings of it.
+// Of one token each, where no query or key has a gradient, and one as long as the sequence, with its 780 pairs.
+TEST_F(Decoder, PackedDocumentsAreVerified) {
+  const auto records = run_cases("size = \"tiny\"\nvocab_size = 300\nbatch_size = 2\ncontext_length = 39\n",
+                                 "[sweep]\ndocument_tokens = [1, 39]\nattention = [\"flash\", \"naive\"]");
+  ASSERT_EQ(records.size(), 4u);
+  for (const auto& r : records) {
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+    const bool one = r["params"]["document_tokens"] == 1;
+    EXPECT_DOUBLE_EQ(r["metrics"]["attention_pairs"]["value"].get<double>(), one ? 39.0 / 780 : 1);
+  }
+}
+
 TEST_F(Decoder, AContextOfOneTokenIsRight) {
   for (const char* pass : {"forward", "forward_backward", "train_step"})
     for (const char* precision : {"fp32", "bf16", "bf16_pure"}) {
@@ -370,6 +382,7 @@ TEST_F(Decoder, SettingsThatHaveNoEffectOrNoPlaceAreNamed) {
             {beside + step + "side_lane = true", "expected side_lane = false"},
             {"size = \"tiny\"\nleave_multiprocessors = 8\n" + step, "set update = \"beside_backward\""},
             {"size = \"tiny\"\nexecution = \"eager\"\nkeep_outputs = true", "keep_outputs is of the fused operations"},
+            {"size = \"tiny\"\ndocument_lengths = \"log_normal\"", "set document_tokens, their mean length"},
             {"size = \"tiny\"\nmoments = \"bf16\"", "expected optimizer = \"adamw\" and pass = \"train_step\""}})) {
     run_cases(params, "", 2);
     EXPECT_TRUE(contains(output(), words)) << output();

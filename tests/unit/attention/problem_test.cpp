@@ -30,6 +30,14 @@ TEST(AttentionProblem, AWindowLeavesItsPairs) {
   EXPECT_EQ(2 * forward_flops(window), forward_flops(small)) << "hides nothing";
 }
 
+TEST(AttentionProblem, DocumentsLeaveTheirPairs) {
+  Problem packed = small;
+  packed.causal = true, packed.documents = {1, 200, 55};
+  EXPECT_EQ(forward_flops(packed), 4u * 8 * 2 * 16 * (1 + 200 * 201 / 2 + 55 * 56 / 2));
+  packed.window = 20;
+  EXPECT_EQ(forward_flops(packed), 4u * 8 * 2 * 16 * (1 + 2 * 210 + (180 + 35) * 20));
+}
+
 TEST(AttentionProblem, BytesAreThoseOfTheTensorsWithoutTheScores) {
   EXPECT_EQ(forward_bytes(small), 4u * 16 * 256 * 16 * 2);
   EXPECT_EQ(backward_bytes(small), 8u * 16 * 256 * 16 * 2);

@@ -102,6 +102,14 @@ TEST(AttentionReference, ACausalFirstQueryIsTheFirstValue) {
   for (std::size_t j = 1; j < 5; ++j) EXPECT_EQ(r.dv.magnitude[j], 0);
 }
 
+TEST(AttentionReference, TheFirstQueryOfADocumentIsItsFirstValue) {
+  Head h = random_head(5, 4, true);
+  h.documents = {2, 3};
+  const Reference r = reference_of(h, {1, 2});
+  for (std::size_t c = 0; c < 4; ++c) EXPECT_DOUBLE_EQ(r.out.value[4 + c], double(h.v[8 + c]));
+  for (std::size_t j = 0; j < 5; ++j) EXPECT_EQ(r.dv.magnitude[j] > 0, j < 3) << "by both queries, key " << j;
+}
+
 // The product of dout and a value may come near 0, which says nothing of the terms that cancelled in it.
 TEST(AttentionReference, ACancelledProductKeepsTheSizeOfItsTerms) {
   Head h = random_head(1, 2, true);

@@ -117,6 +117,17 @@ TEST(Cost, OfAttentionCountsWhatIsVisible) {
     }
 }
 
+// No shape shows the pairs of documents: the operation states them, of one head.
+TEST(Cost, OfPackedDocumentsIsThatOfTheirPairs) {
+  const Tensor q = tensor({2, 6, 3, 16});
+  const AttentionShape shape{
+      .scale = 0.25F,
+      .documents = {
+          .first_keys = tensor({2, 6}, DType::i32), .starts = tensor({5}, DType::i32), .longest = 6, .pairs = 33}};
+  const op::AttentionForward forward{.q = q, .k = q, .v = q, .out = q, .lse = tensor({2, 3, 6}), .shape = shape};
+  EXPECT_EQ(cost(forward).flops, 3u * 33 * 2 * (2 * 16));
+}
+
 // 32 rows of a table of a million: what is looked up, in the table's type.
 TEST(Cost, OfALookUpIsItsRowsAlone) {
   const op::EmbeddingForward op{

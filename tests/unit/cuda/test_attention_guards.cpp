@@ -116,6 +116,30 @@ TEST(AttentionGuards, ServesTheShapesOfTheEncoderDecoder) {
       }
 }
 
+TEST(AttentionGuards, ServesDocumentsAlone) {
+  for (const bool backward : {false, true}) {
+    AttentionProblem p = square(256, 64, true, backward);
+    p.documents = 20, p.longest = 90;
+    EXPECT_EQ(attention_refusal(p), "");
+    const auto refusal = [&](auto change) {
+      AttentionProblem other = p;
+      change(other);
+      return attention_refusal(other);
+    };
+    EXPECT_TRUE(says(refusal([](auto& o) { o.causal = false; }), "documents given without a causal mask"));
+    EXPECT_TRUE(says(refusal([](auto& o) { o.soft_cap = 50; }), "use fp32, or the naive attention"));
+    EXPECT_TRUE(says(refusal([](auto& o) { o.dropout = 0.1F; }), "use fp32, or the naive attention"));
+    EXPECT_TRUE(says(refusal([](auto& o) { o.depth = 72; }), "multiples of 16"));
+    EXPECT_TRUE(says(refusal([](auto& o) { o.longest = 1; }), "one token each"));
+  }
+  Tensor rows(nullptr, DType::bf16, {2, 64, 4, 16});
+  EXPECT_EQ(attention_refusal("q", rows.slice(2, 1, 2), true), "");
+  EXPECT_TRUE(says(attention_refusal("q", rows.slice(1, 0, 32), true), "from sequence to sequence"));
+  rows = Tensor(nullptr, DType::bf16, {1, 4, 64, 16}).transposed(1, 2);
+  EXPECT_EQ(attention_refusal("q", rows), "");
+  EXPECT_TRUE(says(attention_refusal("q", rows, true), "heads lie beside each other"));
+}
+
 TEST(AttentionGuards, ChecksHowOperandsLie) {
   alignas(16) char memory[64] = {};
   const Tensor packed = Tensor(memory, DType::bf16, {2, 4, 3 * 2, 8}).slice(2, 2, 2);

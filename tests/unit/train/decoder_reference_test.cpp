@@ -1,5 +1,5 @@
 // The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder,
-// decoder_grouped, decoder_qk_norm, decoder_windows and those of families.
+// decoder_grouped, decoder_qk_norm, decoder_windows, decoder_documents and those of families.
 #include <assay/verification/decoder_reference.hpp>
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST(DecoderReference, EqualsPyTorchOfNormsOfQueriesAndKeys) {
   expect_equal_to_pytorch("decoder_qk_norm", config);
 }
 
-TEST(DecoderReference, EqualsPyTorchOfWindowsSinksCapsAndBiases) {
+TEST(DecoderReference, EqualsPyTorchOfWindowsSinksCapsBiasesAndDocuments) {
   models::DecoderConfig config = stored_shape();
   config.d_model = 32, config.d_ff = 40, config.layers = 3, config.heads = 4, config.kv_heads = 2;
   config.vocab_size = 61;
@@ -106,6 +106,9 @@ TEST(DecoderReference, EqualsPyTorchOfWindowsSinksCapsAndBiases) {
   config.sliding_window = 6, config.full_attention_every = 3;
   config.attention_sinks = true, config.attention_soft_cap = 1.5;
   expect_equal_to_pytorch("decoder_windows", config);
+  // PyTorch had each document by itself, with positions of its own.
+  config.documents = {1, 9, 3, 8};
+  expect_equal_to_pytorch("decoder_documents", config);
 }
 
 }  // namespace

@@ -120,6 +120,10 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
       {"muon_steps 4, the experiment asks for 5", [](Config& c) { c.optimizer.muon.steps = 4; }},
       {"muon_adjust 1, the experiment asks for 0",
        [](Config& c) { c.optimizer.muon.adjust = MuonAdjust::match_rms_adamw; }},
+      {"documents of 500, 12 tokens, the experiment asks for those of a whole sequence",
+       [](Config& c) {
+         c.model.documents = {500, 12};
+       }},
       {"optimizer sgd, the experiment asks for adamw", [](Config& c) { c.optimizer.name = "sgd"; }},
       {"seed 1, the experiment asks for 42", [](Config& c) { c.seed = 1; }}};
   for (const auto& [text, change] : changes) {

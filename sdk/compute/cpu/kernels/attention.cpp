@@ -84,13 +84,13 @@ static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batc
   for (int64_t i = 0; i < rows * padded.values; ++i) s.out[i] = 0.0f;
   for (int64_t i = 0; i < rows; ++i) s.row_max[i] = -__builtin_inff(), s.row_sum[i] = 0.0f;
 
-  for (int64_t key = keys_begin(a, first); key < key_end; key += tile_keys) {
+  for (int64_t key = keys_begin(a, batch, first); key < key_end; key += tile_keys) {
     const int key_count = int(smaller(tile_keys, key_end - key));
     pack_transposed(row_of<const T>(a.k, batch, key_head, key), a.k.time_stride, key_count, a.depth, s.k_transposed,
                     tile_keys);
     pack_rows(row_of<const T>(a.v, batch, key_head, key), a.v.time_stride, key_count, a.value_depth, 1.0f, s.v);
     for (int64_t block = 0; block < rows; block += tile_queries) {
-      const ScoreTile tile = tile_of(a, first + block, smaller(tile_queries, rows - block), key, key_count);
+      const ScoreTile tile = tile_of(a, batch, first + block, smaller(tile_queries, rows - block), key, key_count);
       if (tile.is_empty()) continue;
       float* out = s.out + block * padded.values;
       multiply_tiles<Stored::as_is, Into::zero>(

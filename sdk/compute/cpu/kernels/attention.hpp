@@ -22,8 +22,11 @@ struct AttentionArgs {
   int64_t value_depth;  // of v, out, dout, dv
   int64_t key_heads;    // of k, v, dk, dv; `heads` is a multiple of it
   float scale;
-  bool causal;          // key j is visible to query i when j <= i + (keys - queries)
-  int64_t window;       // and when i + (keys - queries) - j < window; 0: no bound
+  bool causal;     // key j is visible to query i when j <= i + (keys - queries)
+  int64_t window;  // and when i + (keys - queries) - j < window; 0: no bound
+  // [batch, queries], of as many queries as keys: and when j is no less than this, which never falls from query to
+  // query; null: no bound
+  const int32_t* first_keys;
   float soft_cap;       // scores become soft_cap tanh(score / soft_cap); 0: they stay
   SinkVector sinks;     // [heads], one more score of each query
   SinkVector dsinks;    // of the backward, with sinks

@@ -160,7 +160,7 @@ struct HeadBackward {
   void add_panel(int64_t first, int64_t rows, int64_t key, int key_count) const {
     int64_t block = a.causal ? larger(0, key - offset - first) / tile_queries * tile_queries : 0;
     for (; block < rows; block += tile_queries) {
-      const ScoreTile tile = tile_of(a, first + block, smaller(tile_queries, rows - block), key, key_count);
+      const ScoreTile tile = tile_of(a, batch, first + block, smaller(tile_queries, rows - block), key, key_count);
       if (!tile.is_empty()) add_tile<wanted>(tile, block);
     }
   }
@@ -178,7 +178,7 @@ struct HeadBackward {
     pack_panel(first, rows);
     clear(s.dq, 0, rows * padded.keys);
     const int64_t key_end = keys_end(a, first, rows);
-    for (int64_t key = keys_begin(a, first); key < key_end; key += tile_keys)
+    for (int64_t key = keys_begin(a, batch, first); key < key_end; key += tile_keys)
       add_panel<Gradients::of_queries>(first, rows, key, pack_keys(key));
     write(a.dq, a.depth, head, first, rows, a.scale, s.dq);
   }
@@ -206,7 +206,7 @@ struct HeadBackward {
     const int key_count = pack_keys(key);
     clear_key_gradients();
     const int64_t start = a.causal ? larger(0, key - offset) / panel_size * panel_size : 0;
-    const int64_t end = queries_end(a, key + key_count);
+    const int64_t end = queries_end(a, batch, key + key_count);
     for (int64_t g = 0; g < group; ++g)
       for (int64_t first = start; first < end; first += panel_size) {
         const HeadBackward of = member(g, 0);  // one after the other, in one panel

@@ -47,19 +47,20 @@ struct ScoreTile {
   int64_t first_query, first_key;
   int rows, key_count;
   bool causal;
-  int64_t offset;  // keys - queries
-  int64_t window;  // 0: no bound
+  int64_t offset;             // keys - queries
+  int64_t window;             // 0: no bound
+  const int32_t* first_keys;  // of the tile's rows; null: no bound
 
-  // How many of the tile's keys row i sees, where the window leaves out none: always its first ones.
+  // How many of the tile's keys row i sees, where none is hidden: always its first ones.
   int visible(int i) const {
     if (!causal) return key_count;
     const int64_t n = first_query + i + offset + 1 - first_key;
     return int(n < 0 ? 0 : n > key_count ? key_count : n);
   }
-  // How many of the tile's first keys lie before row i's window.
+  // How many of the tile's first keys lie before row i's window, or before its document.
   int hidden(int i) const {
-    if (window == 0) return 0;
-    const int64_t n = first_query + i + offset + 1 - window - first_key;
+    int64_t n = window == 0 ? 0 : first_query + i + offset + 1 - window - first_key;
+    if (first_keys && first_keys[i] - first_key > n) n = first_keys[i] - first_key;
     return int(n < 0 ? 0 : n > key_count ? key_count : n);
   }
   // Whether no row sees a key: the last row sees the most of what causal hides, the first one of what lies behind.
@@ -72,24 +73,41 @@ struct ScoreTile {
   }
 };
 
-// The tile of rows [first_query, first_query + rows) and keys [first_key, first_key + key_count).
-ASSAY_INLINE ScoreTile tile_of(const AttentionArgs& a, int64_t first_query, int64_t rows, int64_t first_key,
-                               int key_count) {
-  return {first_query, first_key, int(rows), key_count, a.causal, a.keys - a.queries, a.window};
+// The first keys of a sequence's queries, from `first` on; null: no bound.
+ASSAY_INLINE const int32_t* first_keys_of(const AttentionArgs& a, int64_t batch, int64_t first) {
+  return a.first_keys ? a.first_keys + batch * a.queries + first : nullptr;
 }
 
-// Of queries from `first` on: where their first tile of keys begins, and behind which key they see none.
-ASSAY_INLINE int64_t keys_begin(const AttentionArgs& a, int64_t first) {
-  if (a.window == 0) return 0;
-  return larger(0, first + a.keys - a.queries + 1 - a.window) / tile_keys * tile_keys;
+// The tile of rows [first_query, first_query + rows) and keys [first_key, first_key + key_count) of a sequence.
+ASSAY_INLINE ScoreTile tile_of(const AttentionArgs& a, int64_t batch, int64_t first_query, int64_t rows,
+                               int64_t first_key, int key_count) {
+  return {first_query, first_key,          int(rows), key_count,
+          a.causal,    a.keys - a.queries, a.window,  first_keys_of(a, batch, first_query)};
+}
+
+// Of a sequence's queries from `first` on: where their first tile of keys begins, and behind which key they see none.
+ASSAY_INLINE int64_t keys_begin(const AttentionArgs& a, int64_t batch, int64_t first) {
+  const int64_t of_window = a.window == 0 ? 0 : first + a.keys - a.queries + 1 - a.window;
+  const int64_t of_document = a.first_keys ? *first_keys_of(a, batch, first) : 0;
+  return larger(0, larger(of_window, of_document)) / tile_keys * tile_keys;
 }
 ASSAY_INLINE int64_t keys_end(const AttentionArgs& a, int64_t first, int64_t rows) {
   return a.causal ? smaller(a.keys, first + rows + a.keys - a.queries) : a.keys;
 }
-// Of keys up to `end`: behind which query none sees them.
-ASSAY_INLINE int64_t queries_end(const AttentionArgs& a, int64_t end) {
-  if (a.window == 0) return a.queries;
-  return larger(0, smaller(a.queries, end - 1 + a.window - (a.keys - a.queries)));
+// Of a sequence's keys up to `end`: behind which query none sees them.
+ASSAY_INLINE int64_t queries_end(const AttentionArgs& a, int64_t batch, int64_t end) {
+  int64_t last = a.queries;
+  if (a.window > 0) last = larger(0, smaller(last, end - 1 + a.window - (a.keys - a.queries)));
+  if (!a.first_keys) return last;
+  int64_t seeing = 0;  // by halves: the queries whose first key is one of them, or before
+  while (seeing < last) {
+    const int64_t middle = seeing + (last - seeing) / 2;
+    if (*first_keys_of(a, batch, middle) < end)
+      seeing = middle + 1;
+    else
+      last = middle;
+  }
+  return seeing;
 }
 
 // What a cap makes of scores in powers of two. A hidden key's, -infinity, stays.

@@ -108,6 +108,10 @@ static void softmax_forward_typed(const SoftmaxArgs& a) {
       int64_t hidden = 0, end = a.columns;
       if (a.causal) end = place < -1 ? 0 : place + 1 < end ? place + 1 : end;
       if (a.window > 0 && place + 1 > a.window) hidden = place + 1 - a.window;
+      if (a.first_keys) {
+        const int64_t first = a.first_keys[r / a.rows_of_sequence * a.first_keys_stride + r % a.queries];
+        hidden = first > hidden ? first : hidden;
+      }
       const T* const x = static_cast<const T*>(a.x) + r * a.columns + hidden;
       T* const y = static_cast<T*>(a.out) + r * a.columns + hidden;
       const int64_t visible = end - hidden;

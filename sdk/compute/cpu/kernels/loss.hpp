@@ -17,7 +17,10 @@ struct SoftmaxArgs {
   bool causal;      // row r sees columns j <= r % queries + (columns - queries)
   int64_t queries;  // rows of one score matrix
   int64_t window;   // and columns j with r % queries + (columns - queries) - j < window; 0: no bound
-  float soft_cap;   // scores, scaled, become soft_cap tanh(score / soft_cap); 0: they stay
+  // Of the forward, and columns j no less than first_keys[r / rows_of_sequence * stride + r % queries]; null: no bound.
+  const int32_t* first_keys;
+  int64_t first_keys_stride, rows_of_sequence;
+  float soft_cap;  // scores, scaled, become soft_cap tanh(score / soft_cap); 0: they stay
   // Of rows [batch, heads, queries]: one more score of each head's rows, and log-sum-exps by row. Null: none.
   int64_t heads;
   SinkVector sinks;

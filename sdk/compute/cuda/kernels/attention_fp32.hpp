@@ -24,8 +24,11 @@ struct AttentionFp32Args {
   int depth = 0;        // of q, k, dq, dk
   int value_depth = 0;  // of v, out, dout, dv
   float scale = 1.0F;
-  bool causal = false;    // key j is visible to query i when j <= i + (keys - queries)
-  int window = 0;         // and when i + (keys - queries) - j < window; 0: no bound
+  bool causal = false;  // key j is visible to query i when j <= i + (keys - queries)
+  int window = 0;       // and when i + (keys - queries) - j < window; 0: no bound
+  // [B, queries], of as many queries as keys: and when j is no less than this, which never falls from query to query;
+  // null: no bound.
+  const int* first_keys = nullptr;
   float soft_cap = 0.0F;  // scores become soft_cap tanh(score / soft_cap); 0: they stay
   AttentionFp32View q, k, v, out;
   float* lse = nullptr;          // [B, H, queries]; -infinity for a query that sees no key, whose out is 0

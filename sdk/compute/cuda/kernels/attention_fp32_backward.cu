@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
     delta[i] = row < valid_queries ? a.delta[statistics + row] : 0.0F;
   }
 
-  for (int first_key = first_seen(a, first_query) / T::BN * T::BN; first_key < keys_end; first_key += T::BN) {
+  for (int first_key = first_seen<modified>(a, job.batch, first_query) / T::BN * T::BN; first_key < keys_end;
+       first_key += T::BN) {
     __syncthreads();  // the tile before this has been read
     const int valid_keys = a.keys - first_key;
     load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth,
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
       const int seen = row < valid_queries
                            ? (a.causal ? min(a.keys, first_query + row + 1 + (a.keys - a.queries)) : a.keys) - first_key
                            : 0;
-      const int hidden = first_seen(a, first_query + row) - first_key;
+      const int hidden = first_seen<modified>(a, job.batch, first_query + row) - first_key;
 #pragma unroll
       for (int j = 0; j < T::columns; ++j) {
         Capped of{score[i][j] * a.scale, 1.0F};

@@ -14,11 +14,15 @@ __device__ inline int keys_seen(const AttentionFp32Args& a, int queries_end) {
   return max(0, min(a.keys, min(queries_end, a.queries) + (a.keys - a.queries)));
 }
 
-// The first key that a query sees, with the window of it alone.
-__device__ inline int first_seen(const AttentionFp32Args& a, int query) {
-  return a.window > 0 ? max(0, query + (a.keys - a.queries) + 1 - a.window) : 0;
+// The first key that a query sees, whatever is causal. Documents are of the modified form of the kernels.
+template <bool modified>
+__device__ inline int first_seen(const AttentionFp32Args& a, std::int64_t batch, int query) {
+  const int of_window = a.window > 0 ? max(0, query + (a.keys - a.queries) + 1 - a.window) : 0;
+  if constexpr (modified)
+    if (a.first_keys && query < a.queries) return max(of_window, a.first_keys[batch * a.queries + query]);
+  return of_window;
 }
-// Behind the last query that sees a key.
+// Behind the last query that sees a key, by its window.
 __device__ inline int queries_seeing(const AttentionFp32Args& a, int key) {
   return a.window > 0 ? max(0, min(a.queries, key + a.window - (a.keys - a.queries))) : a.queries;
 }
@@ -57,8 +61,8 @@ class Dropped {
 struct NotDropped {
   __device__ NotDropped(const AttentionFp32Args&, const Job&) {}
 };
-// Kernels are made in two forms: that of plain attention, and one that has dropout and a soft cap where these are asked
-// for.
+// Kernels are made in two forms: that of plain attention, and one that has dropout, a soft cap and documents where
+// these are asked for.
 template <bool modified>
 using Dropping = std::conditional_t<modified, Dropped, NotDropped>;
 
@@ -95,7 +99,9 @@ unsigned blocks_of(const AttentionFp32Args& a, int rows, std::int64_t heads, con
   return static_cast<unsigned>(blocks);
 }
 
-inline bool is_modified(const AttentionFp32Args& a) { return a.dropout.drop_below > 0 || a.soft_cap > 0.0F; }
+inline bool is_modified(const AttentionFp32Args& a) {
+  return a.dropout.drop_below > 0 || a.soft_cap > 0.0F || a.first_keys;
+}
 
 template <class Kernel>
 void launch(Kernel kernel, unsigned blocks, int shared_bytes, const AttentionFp32Args& a, bool wide,

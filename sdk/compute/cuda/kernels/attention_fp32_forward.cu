@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
   fill(high, -infinity);
   fill(sum, 0.0F);
 
-  for (int first_key = first_seen(a, first_query) / T::BN * T::BN; first_key < keys_end; first_key += T::BN) {
+  for (int first_key = first_seen<modified>(a, job.batch, first_query) / T::BN * T::BN; first_key < keys_end;
+       first_key += T::BN) {
     __syncthreads();  // the tile before this has been read
     const int valid_keys = a.keys - first_key;
     load_tile<T::BN, T::DP>(shared + Memory::k, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth, wide);
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
     for (int i = 0; i < T::rows; ++i) {
       const int query = first_query + at.row + 4 * i;
       const int seen = (a.causal ? min(a.keys, query + 1 + (a.keys - a.queries)) : a.keys) - first_key;
-      const int hidden = first_seen(a, query) - first_key;
+      const int hidden = first_seen<modified>(a, job.batch, query) - first_key;
       float tile_high = -infinity;
 #pragma unroll
       for (int j = 0; j < T::columns; ++j) {

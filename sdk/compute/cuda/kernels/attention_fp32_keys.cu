@@ -24,9 +24,10 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
     const Job of_queries{job.tile, job.batch, job.head * a.group + member};
     const Dropping<modified> mask(a, of_queries);
     const std::int64_t statistics = (of_queries.batch * a.heads + of_queries.head) * a.queries;
-    const int queries_end = queries_seeing(a, first_key + min(T::BM, valid_keys) - 1);
+    const int keys_end = first_key + min(T::BM, valid_keys), queries_end = queries_seeing(a, keys_end - 1);
     for (int first_query = a.causal ? max(0, first_key - offset) : 0; first_query < queries_end; first_query += T::BN) {
-      __syncthreads();  // the tile before this has been read
+      if (first_seen<modified>(a, job.batch, first_query) >= keys_end) break;  // later ones see still later keys
+      __syncthreads();                                                         // the tile before this has been read
       const int valid_queries = a.queries - first_query;
       load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.q, of_queries, first_query), a.q.time, valid_queries,
                               a.depth, wide);
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
         const int seen = column < valid_queries
                              ? (a.causal ? min(a.keys, first_query + column + offset + 1) : a.keys) - first_key
                              : 0;
-        const int hidden = first_seen(a, first_query + column) - first_key;
+        const int hidden = first_seen<modified>(a, job.batch, first_query + column) - first_key;
 #pragma unroll
         for (int i = 0; i < T::rows; ++i) {
           Capped of{score[i][j] * a.scale, 1.0F};

@@ -29,7 +29,9 @@ __global__ void __launch_bounds__(most_threads, K == 4 ? 1 : 2) softmax_forward_
     if (a.causal) seen = min(seen, max(std::int64_t{0}, row % a.queries + 1 + a.columns - a.queries));
     const int visible = static_cast<int>(seen);
     const std::int64_t before = row % a.queries + 1 + a.columns - a.queries - a.window;
-    const int hidden = a.window > 0 ? static_cast<int>(max(std::int64_t{0}, before)) : 0;
+    int hidden = a.window > 0 ? static_cast<int>(max(std::int64_t{0}, before)) : 0;
+    if (a.first_keys)
+      hidden = max(hidden, a.first_keys[row / a.rows_of_sequence * a.first_keys_stride + row % a.queries]);
     const auto is_seen = [&](int column) { return column >= hidden && column < visible; };
     const int visible_packs = (visible + V - 1) / V;
 

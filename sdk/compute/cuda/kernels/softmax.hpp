@@ -16,7 +16,10 @@ struct SoftmaxArgs {
   bool causal;           // row r sees the first r % queries + 1 + columns - queries columns; y is 0 in the others
   std::int64_t queries;  // rows per matrix
   std::int64_t window;   // a row sees that many columns up to its own place at most; 0: no bound
-  float soft_cap;        // scores, scaled, become soft_cap tanh(score / soft_cap); 0: they stay
+  // Of the forward, and no columns before first_keys[row / rows_of_sequence * stride + row % queries]; null: no bound.
+  const std::int32_t* first_keys;
+  std::int64_t first_keys_stride, rows_of_sequence;
+  float soft_cap;  // scores, scaled, become soft_cap tanh(score / soft_cap); 0: they stay
   // Of rows [batch, heads, queries]: one more score of each head's rows, and log-sum-exps by row. Null: none.
   std::int64_t heads;
   SinkVector sinks;

@@ -16,6 +16,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/models/decoder_config.hpp>
+#include <assay/models/documents.hpp>
 #include <assay/models/expert_travel.hpp>
 #include <assay/models/experts.hpp>
 #include <assay/models/naive_attention.hpp>
@@ -78,7 +79,8 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
 
 // Floating-point operations of the matrix products and of attention (causal: half of the score matrix; of a layer with
 // a window of w tokens: the pairs of tokens that it has, w (w + 1) / 2 + (T - w) w of a sequence), a multiply-add as
-// two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
+// two; of packed documents theirs. Backward is twice the forward; recomputation under checkpointing is not counted: it
+// is not useful work.
 std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 // What a step does, its micro-batches together: tokens, and operations of forward and backward, in the arithmetic of
 // the precision. Bytes are not stated.
@@ -109,7 +111,7 @@ class DecoderModel : public train::Model {
   // Of experts that are shared out over ranks: by whom they are reached, which outlives the model's steps.
   void share_experts(train::ExpertExchange& ranks) { expert_ranks_ = &ranks; }
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
-  void initialize(compute::Backend& backend) const override;  // the rotation's table
+  void initialize(compute::Backend& backend) const override;  // the rotation's table, and where documents begin
 
   // ids, labels: i64 [N], of one micro-batch. The mean loss over the `valid_rows` labels >= 0, of all micro-batches,
   // lands in loss() (fp32 [1]) with the last one. Where ranks share the experts, `valid_rows` is of all of them, and
@@ -383,6 +385,8 @@ class DecoderModel : public train::Model {
     return config_.attention_sinks ? set_.gradient(layer_ids(layer).sinks) : compute::Tensor();
   }
   compute::AttentionShape attention_shape(std::int64_t layer) const;
+  compute::PackedDocuments packed_documents(std::int64_t layer) const;
+  void initialize_documents(compute::Backend& b) const;
   void attention_forward(compute::Backend& b, std::int64_t layer, const Forward& f) const;
   // `gathering`: of the keys and values of a sequence that ranks share out.
   void attention_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
@@ -469,6 +473,7 @@ class DecoderModel : public train::Model {
   std::vector<compute::Tensor> given_experts_;  // by layer; empty: the router chooses
   Id ones_ = 0, twos_ = 0, expert_bias_ = 0, routing_losses_ = 0;
   Id cos_ = 0, sin_ = 0, local_cos_ = 0, local_sin_ = 0, whole_cos_ = 0, whole_sin_ = 0;
+  Id first_keys_ = 0, document_starts_ = 0;  // with documents
   Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
   Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;
   // The gradient by the residual stream: the second norm of a layer writes it to dx_middle_, the first one back to dx_.

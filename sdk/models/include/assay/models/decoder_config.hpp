@@ -6,6 +6,7 @@
 #include <assay/models/experts.hpp>
 #include <assay/workload/precision.hpp>
 #include <cstdint>
+#include <vector>
 
 namespace assay::models {
 
@@ -30,6 +31,9 @@ struct DecoderConfig {
   std::int64_t vocab_size = 10'000;
   std::int64_t batch_size = 4;
   std::int64_t context_length = 512;  // of a whole sequence, whoever has its tokens
+  // Lengths of the documents that fill a sequence, the same in each, whose tokens do not see each other
+  // (documents.hpp); empty: a sequence is one.
+  std::vector<std::int64_t> documents = {};
   std::int64_t d_model = 768, d_ff = 3072, layers = 12, heads = 12;
   std::int64_t kv_heads = 0;     // of keys and values, a divisor of heads; 0: as many as heads
   std::int64_t head_dim = 0;     // columns of a head, even; 0: d_model / heads

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <assay/models/attention_params.hpp>
 #include <assay/models/decoder_trainer.hpp>
+#include <assay/models/document_params.hpp>
 #include <assay/train/optimizer_params.hpp>
 #include <string_view>
 
@@ -274,13 +275,15 @@ inline constexpr auto dimension_params = join(
 constexpr auto batch_params(const char* help) {
   return table(Param::integer("batch_size", 4).at_least(1).at_most(1 << 20).unit("sequences").help(help));
 }
-inline constexpr auto sequence_params = table(
-    Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"),
-    Param::integer("loss_chunks", 1)
-        .at_least(1)
-        .at_most(1 << 20)
-        .help("parts of the tokens whose logits are in memory at a time; more than 1: forward makes the head's "
-              "gradients"));
+inline constexpr auto sequence_params = join(
+    table(
+        Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"),
+        Param::integer("loss_chunks", 1)
+            .at_least(1)
+            .at_most(1 << 20)
+            .help("parts of the tokens whose logits are in memory at a time; more than 1: forward makes the head's "
+                  "gradients")),
+    document_params);
 inline constexpr auto model_params =
     join(dimension_params, batch_params("sequences in a step, or a micro-batch of it, on each rank"), sequence_params);
 // Of a model that the ranks share, and all of its batch.

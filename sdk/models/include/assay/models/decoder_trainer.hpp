@@ -77,6 +77,7 @@ class DecoderTrainer : public train::Trainer {
   void load_inputs() override;
   void load_weights(const train::SafetensorsReader& file) const override;  // published names, too
   void read_inputs();
+  void ignore_labels_across_documents();
   std::vector<ExpertParameters> expert_parameters() const;  // by layer that has them
   void take_own_chunks();
   // What the mean loss is over: of ranks that share experts, the tokens of all, each having as many; of shared

@@ -24,6 +24,7 @@ class AskedDecoder {
   Settings asked_;
   std::string optimizer_;
   std::uint64_t seed_;
+  std::vector<std::int64_t> documents_;  // of a sequence
 };
 
 }  // namespace assay::verification

@@ -8,6 +8,18 @@
 
 namespace assay::compute {
 
+// Documents packed in sequences: a query sees no key before the first one of its own document, beside what `causal`
+// hides. Of attention with as many queries as keys. Both tensors are there, or neither; what they hold is not looked at
+// beforehand.
+struct PackedDocuments {
+  Optional<In> first_keys =
+      {};                    // i32 [B, T]: where each token's document begins, in its sequence; at most its own place
+  Optional<In> starts = {};  // i32 [documents + 1]: where each begins, counted through all sequences; the last: B T
+  std::int64_t longest = 0;  // tokens of the longest one
+  std::int64_t pairs = 0;    // of a query and a key that it sees, of one head, in all sequences
+  ASSAY_TENSORS(first_keys, starts)
+};
+
 struct AttentionShape {
   float scale = 0.0F;  // usually 1/sqrt(D); not 0
   bool causal = true;  // key j is visible to query i when j <= i + (Tk - Tq)
@@ -20,7 +32,8 @@ struct AttentionShape {
   std::int64_t window = 0;
   // Scores s become soft_cap * tanh(s / soft_cap) before the softmax (Gemma 2, arXiv:2408.00118). 0: they stay.
   float soft_cap = 0.0F;
-  ASSAY_TENSORS(dropout)
+  PackedDocuments documents = {};  // beside a window, the later of both bounds holds
+  ASSAY_TENSORS(dropout, documents)
 };
 
 // Pairs of one head's query and a key that it sees.
@@ -37,7 +50,8 @@ constexpr std::int64_t visible_pairs(std::int64_t queries, std::int64_t keys, bo
 namespace op {
 
 // y[..., i, j] = softmax over j of scale * x[..., i, j], with j > i + (Tk - Tq) left out when causal, and those before
-// the window of AttentionShape (y is 0 there). Its soft cap and the sinks of attention are as below.
+// the window of AttentionShape or before the row's first key (y is 0 there). Its soft cap and the sinks of attention
+// are as below.
 struct SoftmaxForward {
   In x;  // T [..., Tq, Tk], contiguous
   Out y;
@@ -47,8 +61,10 @@ struct SoftmaxForward {
   float soft_cap = 0.0F;
   Optional<In> sinks = {};  // fp32 or T [H], of x [B, H, Tq, Tk]
   Optional<Out> lse = {};   // fp32, one for each row: the log-sum-exp of its scores, and of its sink
+  // i32 [B, Tq] of x [B, H, Tq, Tk], by a batch stride: that of PackedDocuments, or some of its columns.
+  Optional<In> first_keys = {};
   static constexpr auto in_place = std::to_array<InPlace>({{"y", "x"}});
-  ASSAY_OPERATION("softmax_forward", x, y, sinks, lse)
+  ASSAY_OPERATION("softmax_forward", x, y, sinks, lse, first_keys)
 };
 // With a soft cap or sinks, lse must be there. The cap's slope follows from y and lse, whose sum is the score: x is not
 // read.
