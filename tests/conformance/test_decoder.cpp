@@ -106,7 +106,17 @@ constexpr Variant family_variants[] = {
      .fused = false,
      .flash = true,
      .checkpointing = true,
-     .family = "decoder_gemma"}};
+     .family = "decoder_gemma"},
+    {.name = "latent", .fused = true, .flash = true, .checkpointing = false, .family = "decoder_latent"},
+    {.name = "latent_unfused", .fused = false, .flash = false, .checkpointing = true, .family = "decoder_latent"},
+    {.name = "latent_lite", .fused = false, .flash = true, .checkpointing = false, .family = "decoder_latent_lite"},
+    {.name = "latent_recomputed",
+     .fused = true,
+     .flash = true,
+     .checkpointing = true,
+     .side_lane = true,
+     .micro_batches = 2,
+     .family = "decoder_latent_lite"}};
 
 PrecisionPolicy policy(const char* name) { return workload::precision_policy(name, backend().kind()); }
 
@@ -263,7 +273,9 @@ bool is_served(std::string_view precision, const Variant& v) {
   // Tiled attention of 16 bits on CUDA serves heads of multiples of 8.
   if (is_cuda() && v.flash && precision != "fp32" && precision != "tf32" && config_of(v, {}).head_width() % 8 != 0)
     return false;
-  if (precision.starts_with("fp8")) return v.fused && v.reference() != std::string_view("decoder_gemma") && !v.windows;
+  if (precision.starts_with("fp8"))
+    return v.fused && v.reference() != std::string_view("decoder_gemma") && !v.windows &&
+           !config_of(v, {}).latent.any();
   return is_cuda() || (precision != "tf32" && precision != "fp16");
 }
 
