@@ -1,7 +1,7 @@
 """A decoder with mixtures of experts in PyTorch, as a user would write it, with its steps reported to assay.
 
 The model of docs: RMSNorm, rotary position with interleaved pairs, grouped-query attention, with sliding windows and sinks where
-the model has them (FlexAttention on a GPU, by its log-sum-exps), no latent attention; a router and experts in the place of the feed-forward. No token is dropped. On a GPU rows are sorted by expert and
+the model has them (FlexAttention on a GPU, by its log-sum-exps); no latent attention, and so no deepseek-v2-lite; a router and experts in the place of the feed-forward. No token is dropped. On a GPU rows are sorted by expert and
 multiplied by PyTorch's grouped_mm; on the CPU one expert follows the other. configs/pytorch-moe.toml runs it as a workload, and
 `assay ab` sets it beside assay's own (docs/performance.md). Alone it takes some steps.
 
@@ -29,8 +29,6 @@ MODELS = {
     "qwen3-30b-a3b": (2048, 6144, 48, 32, 4, 128, 151936, 128, 8, 768, 0, 0, 1e6, 1e-6, True, False, True, False, 1, 0, 0, 0, 0, False, False),
     "gpt-oss-20b": (2880, 2880, 24, 64, 8, 64, 201088, 32, 4, 2880, 0, 0, 1.5e5, 1e-5, False, True, True, True, 1.702, 7, 1,
                     128, 2, True, True),
-    "deepseek-v2-lite": (2048, 10944, 27, 16, 16, 128, 102400, 64, 6, 1408, 2816, 1, 1e4, 1e-6, False, False, False, False, 1, 0, 0,
-                         0, 0, False, False),
     "mixtral-8x7b": (4096, 14336, 32, 32, 8, 128, 32000, 8, 2, 14336, 0, 0, 1e6, 1e-5, False, False, True, False, 1, 0, 0, 0, 0, False, False),
 }
 MODES = {"eager": None, "compiled": "default"}  # of torch.compile

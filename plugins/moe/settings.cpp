@@ -42,7 +42,7 @@ Settings::Settings(const assay::Case& c) : collectives(c) {
         ASSAY_INVALID_ARGUMENT,
         "experts over several ranks are only trained; expected pass = \"train_step\", and dump left out");
   assay::models::DecoderConfig& model = trainer.model;
-  model = assay::models::decoder_config(c, "model");
+  model = assay::models::decoder_config(c, "model", presets);
   model.experts = experts_config(c);
   model.fused = assay::workload::is_graph(c);
   model.keep_logits = !dump_file.empty();

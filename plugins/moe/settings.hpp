@@ -87,8 +87,8 @@ inline constexpr auto rank_params = assay::join(
 
 inline constexpr auto params = assay::join(
     assay::table(Param::choice("model", "tiny", model_names)
-                     .help("what it stands for (dimensions, experts, ...) can be overridden one by one; without latent "
-                           "attention, and without a scaling of the rotation, which rope_scaling sets")),
+                     .help("what it stands for (dimensions, experts, ...) can be overridden one by one; "
+                           "gpt-oss-20b without a scaling of the rotation, which rope_scaling sets")),
     assay::models::presets_dimensions,
     assay::models::batch_params("sequences in a step, or a micro-batch of it, on each rank"),
     assay::models::sequence_params, expert_params, rank_params,

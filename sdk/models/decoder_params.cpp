@@ -6,7 +6,7 @@
 
 namespace assay::models {
 
-compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
+compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by, std::span<const Preset> presets) {
   using Kind = compute::RotaryScalingKind;
   constexpr workload::OfChoices settings[] = {{"rope_factor", {"linear", "llama3", "yarn"}},
                                               {"rope_original_context", {"llama3", "yarn"}},
@@ -18,8 +18,7 @@ compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
                                               {"rope_attention_factor", {"yarn"}},
                                               {"rope_mscale_all_dim", {"yarn"}}};
   const bool has_sizes = std::string_view(decided_by) == "size";
-  workload::require_read(c, "rope_scaling", settings, rope_scaling_params,
-                         has_sizes ? std::span<const Preset>(model_presets) : std::span<const Preset>());
+  workload::require_read(c, "rope_scaling", settings, rope_scaling_params, presets);
   compute::RotaryScaling s;
   s.kind = c.choice("rope_scaling", rope_scalings);
   s.factor = c.get<double>("rope_factor");
@@ -48,7 +47,7 @@ compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by) {
   return s;
 }
 
-DecoderConfig decoder_config(const Case& c, const char* decided_by) {
+DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<const Preset> presets) {
   if (std::string_view(decided_by) == "size" && c.get<std::string>("size") == of_config_file &&
       c.get<std::string>(of_config_file).empty())
     throw Error(ASSAY_INVALID_ARGUMENT,
@@ -66,7 +65,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by) {
   model.output_bias = c.get<bool>("output_bias");
   model.tied_embeddings = c.get<bool>("tied_embeddings");
   model.rope_theta = c.get<double>("rope_theta");
-  model.rope_scaling = rope_scaling(c, decided_by);
+  model.rope_scaling = rope_scaling(c, decided_by, presets);
   model.post_norms = c.get<bool>("post_norms");
   model.norms_from_one = c.get<bool>("norms_from_one");
   model.gate_activation = c.choice("gate_activation", gate_activations);

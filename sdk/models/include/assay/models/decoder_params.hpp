@@ -7,6 +7,7 @@
 #include <assay/models/attention_params.hpp>
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/train/optimizer_params.hpp>
+#include <span>
 #include <string_view>
 
 namespace assay::models {
@@ -370,12 +371,14 @@ inline constexpr auto accumulation_params =
 
 // Reads rope_scaling_params; INVALID_ARGUMENT that names the parameter where a kind lacks one, does not read one that
 // is set, or cannot be meant. `decided_by` as below: what a size says of other kinds counts as left out.
-compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by = "size");
+compute::RotaryScaling rope_scaling(const Case& c, const char* decided_by = "size",
+                                    std::span<const Preset> presets = model_presets);
 
 // Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the
 // result has a backward and is fused. It is not yet validated. Throws assay::Error.
 // `decided_by`: the choice whose presets decide the dimensions.
-DecoderConfig decoder_config(const Case& c, const char* decided_by = "size");
+DecoderConfig decoder_config(const Case& c, const char* decided_by = "size",
+                             std::span<const Preset> presets = model_presets);
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(
     const Case& c, train::WholeMatrixOptimizers of_matrices = train::WholeMatrixOptimizers::refused);
