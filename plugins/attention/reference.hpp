@@ -10,13 +10,14 @@
 
 namespace attention {
 
-struct Head {  // one of one sequence; each matrix is [seq, head_dim]
+struct Head {  // one of one sequence; each matrix is [seq, head_dim], v and dout [seq, value_dim]
   std::int64_t seq = 0, head_dim = 0;
   bool causal = true;
   double scale = 1;
   std::vector<float> q, k, v;
-  std::vector<float> dout;  // empty: no gradients
-  std::int64_t window = 0;  // causal: so many keys up to its own are visible to a query; 0: all
+  std::vector<float> dout;     // empty: no gradients
+  std::int64_t window = 0;     // causal: so many keys up to its own are visible to a query; 0: all
+  std::int64_t value_dim = 0;  // 0: head_dim
 };
 
 // Rows of a result, and for each the Euclidean norm of the terms that are summed up to it, before they cancel: what
