@@ -1,6 +1,7 @@
 // Latent attention in a decoder's shape: parameters, operations, and what does not go with it.
 #include <gtest/gtest.h>
 #include <assay/models/decoder.hpp>
+#include <assay/models/published_weights.hpp>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,23 @@ TEST(LatentDecoder, ArenaIsInTheOrderInWhichBackwardFinishes) {
   EXPECT_EQ(set.all()[ids.layers[0].latent.kv_b].dims, (Dims{3 * (10 + 12), 20}));
   EXPECT_EQ(set.all()[ids.layers[0].latent.kv_a].dims, (Dims{20 + 6, 64}));
   EXPECT_EQ(set.all()[ids.layers[0].output].dims, (Dims{64, 3 * 12}));
+}
+
+// Pairs that turn are adjacent in the published files, too, so that no row is moved.
+TEST(LatentDecoder, HasThePublishedNamesAndLayout) {
+  models::DecoderConfig c = latent_config();
+  c.latent.q_lora_rank = 14;
+  const FileLayout layout = models::published_layout(c);
+  for (const auto& [ours, published] :
+       {std::pair("attn.q_a_proj.weight", "q_a_proj.weight"), std::pair("attn.q_a_norm.weight", "q_a_layernorm.weight"),
+        std::pair("attn.q_b_proj.weight", "q_b_proj.weight"),
+        std::pair("attn.kv_a_proj.weight", "kv_a_proj_with_mqa.weight"),
+        std::pair("attn.kv_a_norm.weight", "kv_a_layernorm.weight"),
+        std::pair("attn.kv_b_proj.weight", "kv_b_proj.weight"), std::pair("attn.output_proj.weight", "o_proj.weight")})
+    EXPECT_EQ(layout.name_of(std::string("layers.3.") + ours), std::string("model.layers.3.self_attn.") + published);
+  const Parameter queries{"layers.3.attn.q_proj.weight", {8, 1}};
+  const std::vector<float> rows{0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(layout.rearranged(queries, rows), rows);
 }
 
 TEST(LatentDecoder, CountsEachProductByItsWidth) {

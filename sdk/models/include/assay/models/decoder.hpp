@@ -2,10 +2,10 @@
 //
 //   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
 //   y = rms_norm(x); final rms_norm; output head. Rotary pairs are interleaved. Keys and values may have fewer heads
-//   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied). The
-//   feed-forward may be a mixture of experts (experts.hpp). Blocks may be Gemma's: each branch has a norm at its end,
-//   too, x += rms_norm(o(...)), norms' weights count from one, the gate has GELU, and embeddings are times
-//   sqrt(d_model).
+//   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied). Queries,
+//   keys and values may be made of latents (latent_attention.hpp). The feed-forward may be a mixture of experts
+//   (experts.hpp). Blocks may be Gemma's: each branch has a norm at its end, too, x += rms_norm(o(...)), norms' weights
+//   count from one, the gate has GELU, and embeddings are times sqrt(d_model).
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 //
