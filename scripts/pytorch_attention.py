@@ -1,7 +1,7 @@
 """Attention in PyTorch, beside the workload `attention`, with its steps reported to assay.
 
 softmax(q k' / sqrt(head_dim)) v and its gradients, of random normal q, k, v [batch_size, heads, seq, head_dim], causal or not,
-with a sliding window of the last tokens or without.
+with a sliding window of the last tokens or without; with --value_dim v and the result have so many columns (latent attention).
 configs/pytorch-attention.toml runs it, and `assay ab` sets it beside assay's own (docs/performance.md). The parameters have the
 names that they have there:
 
@@ -34,6 +34,7 @@ def parser():
     p.add_argument("--heads", type=int, default=1)
     p.add_argument("--seq", type=int, default=256)
     p.add_argument("--head_dim", type=int, default=64)
+    p.add_argument("--value_dim", type=int, default=0, help="columns of v and of the result; 0: head_dim")
     p.add_argument("--causal", default="true", choices=["true", "false"])
     p.add_argument("--window", type=int, default=0, help="with causal: a query sees so many tokens up to its own; 0: all")
     p.add_argument("--dtype", default="fp32", choices=TOLERANCES)
@@ -50,7 +51,7 @@ def reference(torch, q, k, v, dout, causal, window):
     """out, dq, dk, dv of one head in float64, by the formulas and without autograd, some queries at a time."""
     q, k, v, dout = (x.detach().double() for x in (q, k, v, dout))
     seq, scale = q.shape[0], q.shape[1] ** -0.5
-    out, dq, dk, dv = (torch.zeros_like(x) for x in (q, q, k, v))
+    out, dq, dk, dv = (torch.zeros_like(x) for x in (dout, q, k, v))
     count = max(1, 2**22 // seq)
     for first in range(0, seq, count):
         rows = slice(first, min(first + count, seq))
@@ -76,10 +77,13 @@ class Attention:
         torch.manual_seed(case.seed)
         torch.set_float32_matmul_precision("high" if case.dtype == "tf32" else "highest")
         dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.dtype, torch.float32)
-        shape = (case.batch_size, case.heads, case.seq, case.head_dim)
+        def drawn(columns, **options):
+            return torch.randn((case.batch_size, case.heads, case.seq, columns), dtype=dtype, **options)
+
+        value_dim = case.value_dim or case.head_dim
         with torch.device(case.device):
-            self.inputs = [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
-            self.dout = torch.randn(shape, dtype=dtype)
+            self.inputs = [drawn(columns, requires_grad=True) for columns in (case.head_dim, case.head_dim, value_dim)]
+            self.dout = drawn(value_dim)
             # 0 and -infinity, made once and added, as assay's eager does
             hidden = torch.ones((case.seq, case.seq), dtype=torch.bool).triu(1)
             if case.window:
