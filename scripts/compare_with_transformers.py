@@ -11,6 +11,7 @@ Nothing comes from the network. Not part of the tests: transformers is large, an
 """
 import argparse
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -34,7 +35,18 @@ LLAMA3 = rope(500.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_f
 YARN = rope(1e4, rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=4.0, beta_slow=0.5)
 LINEAR = rope(1e4, rope_type="linear", factor=8.0)
 
+# Dense layers alone: experts are those of the workload moe. No configuration of it is read (config_file): what assay is
+# given is below.
+DEEPSEEK = dict(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=3,
+                max_position_embeddings=64, first_k_dense_replace=3, kv_lora_rank=20, qk_nope_head_dim=10,
+                qk_rope_head_dim=8, v_head_dim=12, tie_word_embeddings=False)
+DEEPSEEK_YARN = YARN | {"mscale": 0.5, "mscale_all_dim": 0.9}
+
 FAMILIES = {
+    "deepseek_v2": lambda: transformers.DeepseekV2Config(**DEEPSEEK, q_lora_rank=None, rope_parameters=rope()),
+    "deepseek_v2_yarn": lambda: transformers.DeepseekV2Config(**DEEPSEEK, q_lora_rank=14, rope_parameters=DEEPSEEK_YARN),
+    "deepseek_v3": lambda: transformers.DeepseekV3Config(**DEEPSEEK, q_lora_rank=14, rope_parameters=DEEPSEEK_YARN,
+                                                         num_key_value_heads=3),
     "llama": lambda: transformers.LlamaConfig(**SHAPE, rope_parameters=rope(), tie_word_embeddings=False),
     "llama3": lambda: transformers.LlamaConfig(**SHAPE, rope_parameters=LLAMA3, tie_word_embeddings=True, head_dim=16),
     "llama_yarn": lambda: transformers.LlamaConfig(**SHAPE, rope_parameters=YARN, tie_word_embeddings=False),
@@ -73,13 +85,32 @@ def by_transformers(model, ids, labels):
     return logits.detach(), loss.detach()
 
 
-def by_assay(assay, folder):
+def parameters_of(config):
+    """Of assay's workload: the configuration's file, or, of a family that it does not read, what the file says."""
+    if not hasattr(config, "kv_lora_rank"):
+        return 'config_file = "config.json"'
+    of_file = {"d_model": "hidden_size", "d_ff": "intermediate_size", "layers": "num_hidden_layers",
+               "heads": "num_attention_heads", "norm_eps": "rms_norm_eps"}
+    same = ("vocab_size", "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    values = {name: getattr(config, field) for name, field in (of_file | {name: name for name in same}).items()}
+    scaling = config.rope_parameters
+    values["rope_theta"] = scaling["rope_theta"]
+    if scaling["rope_type"] == "yarn":
+        of_scores, of_angles = (1 + 0.1 * scaling[m] * math.log(scaling["factor"]) for m in ("mscale_all_dim", "mscale"))
+        values |= {"rope_factor": scaling["factor"], "rope_original_context": scaling["original_max_position_embeddings"],
+                   "rope_beta_fast": scaling["beta_fast"], "rope_beta_slow": scaling["beta_slow"],
+                   "rope_attention_factor": of_angles / of_scores, "rope_mscale_all_dim": scaling["mscale_all_dim"]}
+        return "\n".join([f"{name} = {value or 0}" for name, value in values.items()] + ['rope_scaling = "yarn"'])
+    return "\n".join(f"{name} = {value or 0}" for name, value in values.items())
+
+
+def by_assay(assay, folder, parameters):
     (folder / "x.toml").write_text(f"""schema = 1
 name = "compared"
 [workload]
 plugin = "decoder"
 [workload.params]
-config_file = "config.json"
+{parameters}
 weights = "model.safetensors"
 inputs = "inputs.safetensors"
 batch_size = {BATCH}
@@ -112,7 +143,7 @@ def compare(assay, name):
         g = torch.Generator().manual_seed(51)
         ids, labels = (torch.randint(0, SHAPE["vocab_size"], (BATCH, CONTEXT), generator=g) for _ in range(2))
         save_file({"input_ids": ids, "labels": labels}, folder / "inputs.safetensors")
-        dump = by_assay(assay, folder)
+        dump = by_assay(assay, folder, parameters_of(model.config))
         logits, loss = by_transformers(model, ids, labels)
         # Of both the same name and layout.
         embeddings = model.get_input_embeddings().weight.grad

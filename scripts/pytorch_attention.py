@@ -1,7 +1,8 @@
 """Attention in PyTorch, beside the workload `attention`, with its steps reported to assay.
 
 softmax(q k' / sqrt(head_dim)) v and its gradients, of random normal q, k, v [batch_size, heads, seq, head_dim], causal or not,
-with a sliding window of the last tokens or without, and with documents of one length packed in the sequence or without.
+with a sliding window of the last tokens or without, and with documents of one length packed in the sequence or without; with
+--value_dim v and the result have so many columns (latent attention).
 configs/pytorch-attention.toml runs it, and `assay ab` sets it beside assay's own (docs/performance.md). The parameters have the
 names that they have there:
 
@@ -35,6 +36,7 @@ def parser():
     p.add_argument("--heads", type=int, default=1)
     p.add_argument("--seq", type=int, default=256)
     p.add_argument("--head_dim", type=int, default=64)
+    p.add_argument("--value_dim", type=int, default=0, help="columns of v and of the result; 0: head_dim")
     p.add_argument("--causal", default="true", choices=["true", "false"])
     p.add_argument("--window", type=int, default=0, help="with causal: a query sees so many tokens up to its own; 0: all")
     p.add_argument("--document_tokens", type=int, default=0,
@@ -53,7 +55,7 @@ def reference(torch, q, k, v, dout, causal, window, documents):
     """out, dq, dk, dv of one head in float64, by the formulas and without autograd, some queries at a time."""
     q, k, v, dout = (x.detach().double() for x in (q, k, v, dout))
     seq, scale = q.shape[0], q.shape[1] ** -0.5
-    out, dq, dk, dv = (torch.zeros_like(x) for x in (q, q, k, v))
+    out, dq, dk, dv = (torch.zeros_like(x) for x in (dout, q, k, v))
     count = max(1, 2**22 // seq)
     for first in range(0, seq, count):
         rows = slice(first, min(first + count, seq))
@@ -82,16 +84,17 @@ class Attention:
         torch.manual_seed(case.seed)
         torch.set_float32_matmul_precision("high" if case.dtype == "tf32" else "highest")
         dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.dtype, torch.float32)
-        shape = (case.batch_size, case.heads, case.seq, case.head_dim)
-        with torch.device(case.device):
-            def drawn():
-                if not case.document_tokens:
-                    return torch.randn(shape, dtype=dtype)
-                # token by token, as assay has them then
-                return torch.randn(case.batch_size, case.seq, case.heads, case.head_dim, dtype=dtype).transpose(1, 2)
 
-            self.inputs = [drawn().requires_grad_() for _ in range(3)]
-            self.dout = drawn()
+        def drawn(columns):
+            if not case.document_tokens:
+                return torch.randn(case.batch_size, case.heads, case.seq, columns, dtype=dtype)
+            # token by token, as assay has them then
+            return torch.randn(case.batch_size, case.seq, case.heads, columns, dtype=dtype).transpose(1, 2)
+
+        value_dim = case.value_dim or case.head_dim
+        with torch.device(case.device):
+            self.inputs = [drawn(columns).requires_grad_() for columns in (case.head_dim, case.head_dim, value_dim)]
+            self.dout = drawn(value_dim)
             # 0 and -infinity, made once and added, as assay's eager does
             hidden = torch.ones((case.seq, case.seq), dtype=torch.bool).triu(1)
             if case.window:

@@ -1,7 +1,7 @@
 """A decoder with mixtures of experts in PyTorch, as a user would write it, with its steps reported to assay.
 
 The model of docs: RMSNorm, rotary position with interleaved pairs, grouped-query attention, with sliding windows and sinks where
-the model has them (FlexAttention on a GPU, by its log-sum-exps), no latent attention; a router and experts in the place of the feed-forward. No token is dropped. On a GPU rows are sorted by expert and
+the model has them (FlexAttention on a GPU, by its log-sum-exps), or latent attention, without a scaling of the rotation; a router and experts in the place of the feed-forward. No token is dropped. On a GPU rows are sorted by expert and
 multiplied by PyTorch's grouped_mm; on the CPU one expert follows the other. configs/pytorch-moe.toml runs it as a workload, and
 `assay ab` sets it beside assay's own (docs/performance.md). Alone it takes some steps.
 
@@ -22,16 +22,16 @@ from pytorch_peer import PeakMemory, assay, give_up
 NAMES = ("d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "experts", "experts_per_token", "expert_d_ff",
          "shared_d_ff", "first_dense_layers", "rope_theta", "norm_eps", "qk_norm", "qkv_bias", "normalized_weights",
          "expert_biases", "unit_alpha", "unit_limit", "unit_offset", "sliding_window", "full_attention_every", "attention_sinks",
-         "output_bias")
+         "output_bias", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 REAL = ("rope_theta", "norm_eps", "unit_alpha", "unit_limit", "unit_offset")
 MODELS = {
-    "tiny": (64, 256, 2, 4, 2, 16, 1000, 8, 2, 64, 0, 0, 1e4, 1e-5, False, False, True, False, 1, 0, 0, 0, 0, False, False),
-    "qwen3-30b-a3b": (2048, 6144, 48, 32, 4, 128, 151936, 128, 8, 768, 0, 0, 1e6, 1e-6, True, False, True, False, 1, 0, 0, 0, 0, False, False),
+    "tiny": (64, 256, 2, 4, 2, 16, 1000, 8, 2, 64, 0, 0, 1e4, 1e-5, False, False, True, False, 1, 0, 0, 0, 0, False, False, 0, 0, 0, 0),
+    "qwen3-30b-a3b": (2048, 6144, 48, 32, 4, 128, 151936, 128, 8, 768, 0, 0, 1e6, 1e-6, True, False, True, False, 1, 0, 0, 0, 0, False, False, 0, 0, 0, 0),
     "gpt-oss-20b": (2880, 2880, 24, 64, 8, 64, 201088, 32, 4, 2880, 0, 0, 1.5e5, 1e-5, False, True, True, True, 1.702, 7, 1,
-                    128, 2, True, True),
-    "deepseek-v2-lite": (2048, 10944, 27, 16, 16, 128, 102400, 64, 6, 1408, 2816, 1, 1e4, 1e-6, False, False, False, False, 1, 0, 0,
-                         0, 0, False, False),
-    "mixtral-8x7b": (4096, 14336, 32, 32, 8, 128, 32000, 8, 2, 14336, 0, 0, 1e6, 1e-5, False, False, True, False, 1, 0, 0, 0, 0, False, False),
+                    128, 2, True, True, 0, 0, 0, 0),
+    "deepseek-v2-lite": (2048, 10944, 27, 16, 16, 0, 102400, 64, 6, 1408, 2816, 1, 1e4, 1e-6, False, False, False, False, 1, 0, 0,
+                         0, 0, False, False, 512, 128, 64, 128),
+    "mixtral-8x7b": (4096, 14336, 32, 32, 8, 128, 32000, 8, 2, 14336, 0, 0, 1e6, 1e-5, False, False, True, False, 1, 0, 0, 0, 0, False, False, 0, 0, 0, 0),
 }
 MODES = {"eager": None, "compiled": "default"}  # of torch.compile
 
@@ -49,6 +49,11 @@ def active_flops(m, tokens, context):
     """Of a forward and a backward, a multiply-add as two: what a token uses of the matrices, and causal attention."""
     queries, keys = m.heads * m.head_dim, m.kv_heads * m.head_dim
     attention = m.d_model * (2 * queries + 2 * keys)
+    if m.kv_lora_rank:
+        key_dim = m.qk_nope_head_dim + m.qk_rope_head_dim
+        attention = m.d_model * (m.heads * (key_dim + m.v_head_dim) + m.kv_lora_rank + m.qk_rope_head_dim) + \
+            m.kv_lora_rank * m.heads * (m.qk_nope_head_dim + m.v_head_dim)
+        queries = m.heads * (key_dim + m.v_head_dim) / 2  # the mean width of both products
     windows = [window_of(m, layer, context) for layer in range(m.layers)]
     # Twice the pairs of a query and a key, by token; without a window half of all.
     pairs = sum(2 * (w * (w + 1) / 2 + (context - w) * w) / context if w else context for w in windows)
@@ -214,10 +219,38 @@ def build_model(torch, m, context, attention, ranks):
         def forward(self, x):
             return self.w2(F.silu(self.w1(x)) * self.w3(x))
 
+    class LatentAttention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.widths = m.qk_nope_head_dim, m.qk_rope_head_dim
+            self.q = nn.Linear(m.d_model, m.heads * sum(self.widths), bias=False)
+            self.kv_a = nn.Linear(m.d_model, m.kv_lora_rank + m.qk_rope_head_dim, bias=False)
+            self.norm = Norm(m.kv_lora_rank)
+            self.kv_b = nn.Linear(m.kv_lora_rank, m.heads * (m.qk_nope_head_dim + m.v_head_dim), bias=False)
+            self.o = nn.Linear(m.heads * m.v_head_dim, m.d_model, bias=False)
+
+        def forward(self, y, cos, sin, mask):
+            b, t, _ = y.shape
+
+            def heads(x, widths):
+                return x.view(b, t, -1, sum(widths)).transpose(1, 2).split(widths, -1)
+
+            q, q_turned = heads(self.q(y), self.widths)
+            latent, shared = self.kv_a(y).split((m.kv_lora_rank, m.qk_rope_head_dim), -1)
+            k, v = heads(self.kv_b(self.norm(latent)), (m.qk_nope_head_dim, m.v_head_dim))
+            shared = rotate(shared[:, None], cos, sin).expand(-1, m.heads, -1, -1)
+            q, k = torch.cat((q, rotate(q_turned, cos, sin)), -1), torch.cat((k, shared), -1)
+            a = F.scaled_dot_product_attention(q, k, v, is_causal=True) if attention == "flash" else naive(q, k, v, mask, None)
+            return self.o(a.transpose(1, 2).reshape(b, t, -1))
+
     class Block(nn.Module):
         def __init__(self, layer):
             super().__init__()
             self.norm1, self.norm2 = Norm(m.d_model), Norm(m.d_model)
+            self.latent = LatentAttention() if m.kv_lora_rank else None
+            self.feed_forward = Dense() if layer < m.first_dense_layers else Experts()
+            if self.latent:
+                return
             self.q = nn.Linear(m.d_model, m.heads * m.head_dim, bias=m.qkv_bias)
             self.k, self.v = (nn.Linear(m.d_model, m.kv_heads * m.head_dim, bias=m.qkv_bias) for _ in range(2))
             self.o = nn.Linear(m.heads * m.head_dim, m.d_model, bias=m.output_bias)
@@ -225,23 +258,26 @@ def build_model(torch, m, context, attention, ranks):
             self.sinks = nn.Parameter(torch.zeros(m.heads)) if m.attention_sinks else None
             if m.qk_norm:
                 self.q_norm, self.k_norm = Norm(m.head_dim), Norm(m.head_dim)
-            self.feed_forward = Dense() if layer < m.first_dense_layers else Experts()
 
-        def forward(self, x, cos, sin, mask):
-            b, t, _ = x.shape
-            y = self.norm1(x)
+        def attend(self, y, cos, sin, mask):
+            if self.latent:
+                return self.latent(y, cos, sin, mask)
+            b, t, _ = y.shape
             q, k, v = (p(y).view(b, t, -1, m.head_dim) for p in (self.q, self.k, self.v))
             if m.qk_norm:
                 q, k = self.q_norm(q), self.k_norm(k)
             q, k, v = (z.transpose(1, 2) for z in (q, k, v))
             q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-            if (self.window or m.attention_sinks) and attention == "flash" and x.is_cuda:
+            if (self.window or m.attention_sinks) and attention == "flash" and y.is_cuda:
                 a = flex(q, k, v, self.window, self.sinks)
             elif attention == "flash" and not self.window and not m.attention_sinks:
                 a = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=m.kv_heads != m.heads)
             else:
                 a = naive(q, k, v, mask | torch.ones_like(mask).tril(-self.window) if self.window else mask, self.sinks)
-            x = x + self.o(a.transpose(1, 2).reshape(b, t, -1))
+            return self.o(a.transpose(1, 2).reshape(b, t, -1))
+
+        def forward(self, x, cos, sin, mask):
+            x = x + self.attend(self.norm1(x), cos, sin, mask)
             return x + self.feed_forward(self.norm2(x))
 
     class Decoder(nn.Module):
@@ -251,7 +287,8 @@ def build_model(torch, m, context, attention, ranks):
             self.blocks = nn.ModuleList(Block(layer) for layer in range(m.layers))
             self.norm, self.head = Norm(m.d_model), nn.Linear(m.d_model, m.vocab_size, bias=False)
             needs_mask = attention == "naive" or m.sliding_window or m.attention_sinks
-            angle = torch.outer(torch.arange(context), m.rope_theta ** (-torch.arange(0, m.head_dim, 2) / m.head_dim))
+            turned = m.qk_rope_head_dim if m.kv_lora_rank else m.head_dim
+            angle = torch.outer(torch.arange(context), m.rope_theta ** (-torch.arange(0, turned, 2) / turned))
             self.register_buffer("cos", angle.cos())
             self.register_buffer("sin", angle.sin())
             self.register_buffer("mask", torch.ones(context, context, dtype=torch.bool).triu(1) if needs_mask else None)

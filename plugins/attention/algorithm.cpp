@@ -8,9 +8,9 @@ using assay::compute::Tensor;
 namespace {
 
 // With projections all operands are results on the way, which a backward leaves behind.
-Slot operand(const Problem& p, const char* name, assay_memory_kind alone) {
-  if (!p.is_by_token()) return {alone, name, p.dtype, {p.batch, p.heads, p.seq, p.head_dim}};
-  Slot slot(p.projections ? ASSAY_MEMORY_ACTIVATIONS : alone, name, p.dtype, {p.batch, p.seq, p.heads, p.head_dim});
+Slot operand(const Problem& p, const char* name, assay_memory_kind alone, std::int64_t columns) {
+  if (!p.is_by_token()) return {alone, name, p.dtype, {p.batch, p.heads, p.seq, columns}};
+  Slot slot(p.projections ? ASSAY_MEMORY_ACTIVATIONS : alone, name, p.dtype, {p.batch, p.seq, p.heads, columns});
   slot.exchange_middle();
   return slot;
 }
@@ -38,13 +38,13 @@ assay::compute::PackedDocuments DocumentSlots::get() const {
 }
 
 Operands::Operands(const Problem& p)
-    : q(operand(p, "q", ASSAY_MEMORY_DATA)),
-      k(operand(p, "k", ASSAY_MEMORY_DATA)),
-      v(operand(p, "v", ASSAY_MEMORY_DATA)),
-      out(operand(p, "out", ASSAY_MEMORY_ACTIVATIONS)),
-      dout(operand(p, "dout", ASSAY_MEMORY_DATA)),
-      dq(operand(p, "dq", ASSAY_MEMORY_GRADIENTS)),
-      dk(operand(p, "dk", ASSAY_MEMORY_GRADIENTS)),
-      dv(operand(p, "dv", ASSAY_MEMORY_GRADIENTS)) {}
+    : q(operand(p, "q", ASSAY_MEMORY_DATA, p.head_dim)),
+      k(operand(p, "k", ASSAY_MEMORY_DATA, p.head_dim)),
+      v(operand(p, "v", ASSAY_MEMORY_DATA, p.value_columns())),
+      out(operand(p, "out", ASSAY_MEMORY_ACTIVATIONS, p.value_columns())),
+      dout(operand(p, "dout", ASSAY_MEMORY_DATA, p.value_columns())),
+      dq(operand(p, "dq", ASSAY_MEMORY_GRADIENTS, p.head_dim)),
+      dk(operand(p, "dk", ASSAY_MEMORY_GRADIENTS, p.head_dim)),
+      dv(operand(p, "dv", ASSAY_MEMORY_GRADIENTS, p.value_columns())) {}
 
 }  // namespace attention

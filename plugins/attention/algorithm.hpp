@@ -8,8 +8,8 @@
 
 namespace attention {
 
-// All [batch, heads, seq, head_dim]. Contiguous; with projections and documents they lie token by token, as products
-// write and read them: [batch, seq, heads, head_dim].
+// All [batch, heads, seq, head_dim], or, of values and results, value_dim. Contiguous; with projections and documents
+// they lie token by token, as products write and read them: [batch, seq, heads, head_dim].
 struct Operands {
   explicit Operands(const Problem& p);
   Slot q, k, v, out;

@@ -82,29 +82,30 @@ void probabilities_of(const Head& h, std::int64_t query, std::vector<double>& p)
 }  // namespace
 
 Reference reference_of(const Head& h, const std::vector<std::int64_t>& queries) {
-  const std::int64_t d = h.head_dim;
-  const auto width = static_cast<std::size_t>(d);
+  const std::int64_t d = h.head_dim, of_values = h.value_dim > 0 ? h.value_dim : d;
+  const auto width = static_cast<std::size_t>(d), value_width = static_cast<std::size_t>(of_values);
   const bool backward = !h.dout.empty();
   const std::size_t keys = backward ? static_cast<std::size_t>(h.seq) : 0;
-  Reference r{Rows(queries.size(), d), Rows(backward ? queries.size() : 0, d), Rows(keys, d), Rows(keys, d)};
-  const std::vector<double> k2 = squares_of(h.k, d), v2 = squares_of(h.v, d);
+  Reference r{Rows(queries.size(), of_values), Rows(backward ? queries.size() : 0, d), Rows(keys, d),
+              Rows(keys, of_values)};
+  const std::vector<double> k2 = squares_of(h.k, d), v2 = squares_of(h.v, of_values);
   std::vector<double> p;
   std::vector<Product> dp;
   for (std::size_t row = 0; row < queries.size(); ++row) {
     const std::int64_t query = queries[row];
     probabilities_of(h, query, p);
     for (std::size_t j = 0; j < p.size(); ++j) {
-      add(p[j], row_of(h.v, static_cast<std::int64_t>(j), d), &r.out.value[row * width], d);
+      add(p[j], row_of(h.v, static_cast<std::int64_t>(j), of_values), &r.out.value[row * value_width], of_values);
       r.out.magnitude[row] += square(p[j]) * v2[j];
     }
     if (!backward) continue;
     const float* q = row_of(h.q, query, d);
-    const float* dout = row_of(h.dout, query, d);
-    const double q2 = dot(q, q, d), dout2 = dot(dout, dout, d);
+    const float* dout = row_of(h.dout, query, of_values);
+    const double q2 = dot(q, q, d), dout2 = dot(dout, dout, of_values);
     dp.resize(p.size());
     Product delta;
     for (std::size_t j = 0; j < p.size(); ++j) {
-      dp[j] = product_of(dout, row_of(h.v, static_cast<std::int64_t>(j), d), d);
+      dp[j] = product_of(dout, row_of(h.v, static_cast<std::int64_t>(j), of_values), of_values);
       delta.value += p[j] * dp[j].value;
       delta.magnitude += square(p[j] * dp[j].magnitude);
     }
@@ -114,7 +115,7 @@ Reference reference_of(const Head& h, const std::vector<std::int64_t>& queries) 
       const double uncancelled = square(h.scale * p[j] * (dp[j].magnitude + delta.magnitude));
       add(ds, row_of(h.k, static_cast<std::int64_t>(j), d), &r.dq.value[row * width], d);
       add(ds, q, &r.dk.value[j * width], d);
-      add(p[j], dout, &r.dv.value[j * width], d);
+      add(p[j], dout, &r.dv.value[j * value_width], of_values);
       r.dq.magnitude[row] += uncancelled * k2[j];
       r.dk.magnitude[j] += uncancelled * q2;
       r.dv.magnitude[j] += square(p[j]) * dout2;

@@ -10,7 +10,7 @@
 
 namespace attention {
 
-struct Head {  // one of one sequence; each matrix is [seq, head_dim]
+struct Head {  // one of one sequence; each matrix is [seq, head_dim], v and dout [seq, value_dim]
   std::int64_t seq = 0, head_dim = 0;
   bool causal = true;
   double scale = 1;
@@ -18,6 +18,7 @@ struct Head {  // one of one sequence; each matrix is [seq, head_dim]
   std::vector<float> dout;                   // empty: no gradients
   std::int64_t window = 0;                   // causal: so many keys up to its own are visible to a query; 0: all
   std::vector<std::int64_t> documents = {};  // their lengths, from the first key on; empty: the sequence is one
+  std::int64_t value_dim = 0;                // 0: head_dim
 };
 
 // Rows of a result, and for each the Euclidean norm of the terms that are summed up to it, before they cancel: what

@@ -37,6 +37,12 @@ Settings::Settings(const assay::Case& c)
     throw assay::Error(ASSAY_INVALID_ARGUMENT,
                        "document_tokens is of causal attention; expected causal = true, or document_tokens left out");
   problem.projections = c.get<bool>("projections");
+  problem.value_dim = c.get<std::int64_t>("value_dim");
+  if (problem.value_dim > 0 && problem.value_dim != problem.head_dim && problem.projections)
+    throw assay::Error(ASSAY_UNSUPPORTED,
+                       "value_dim = " + std::to_string(problem.value_dim) +
+                           " beside head_dim = " + std::to_string(problem.head_dim) +
+                           ": a layer's projections are square; expected projections = false, or value_dim left out");
   problem.dtype = precision.activation;
   if (!is_countable(problem))
     throw assay::Error(ASSAY_INVALID_ARGUMENT,

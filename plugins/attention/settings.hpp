@@ -43,6 +43,11 @@ inline constexpr auto params = assay::join(
             .unit("tokens")
             .help("sequence length, of queries and keys"),
         Param::integer("head_dim", 64).at_least(1).at_most(16384).help("columns of q, k and v of one head"),
+        Param::integer("value_dim", 0)
+            .at_least(0)
+            .at_most(16384)
+            .help("columns of v of one head, and of its result (latent attention: 128 of a head_dim of 192); 0: "
+                  "head_dim"),
         Param::boolean("projections", false)
             .help("a layer: q, k, v and the result are products with weights [heads head_dim, heads head_dim]"),
         Param::boolean("causal", true).help("key j is visible to query i when j <= i"),

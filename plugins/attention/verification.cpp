@@ -41,7 +41,8 @@ constexpr std::int64_t most_heads = 8;
 // 4e-2 of many. One operation at a time also rounds the scaled and the masked scores: errors of the exponent, which
 // grow with the scores.
 double attention_tolerance(const Settings& s, bool on_cpu) {
-  const auto seq = static_cast<double>(s.problem.seq), columns = static_cast<double>(s.problem.head_dim);
+  const auto seq = static_cast<double>(s.problem.seq),
+             columns = static_cast<double>(std::max(s.problem.head_dim, s.problem.value_columns()));
   if (s.precision.product_math == ProductMath::tf32 || s.precision.activation == DType::f16) return 5e-3;
   if (s.precision.activation == DType::f32)
     return 6e-6 * (1 + columns / 4096) + 2e-4 * std::min(1.0, std::pow(seq / 16'384, 3));
@@ -87,7 +88,7 @@ struct Errors {
 std::vector<float> Workload::head_of(const Tensor& t, std::int64_t index) {
   const Problem& p = settings_.problem;
   if (!p.is_by_token())
-    return assay::workload::download_f32(*backend_, t.view({p.head_count(), p.seq * p.head_dim}).slice(0, index, 1));
+    return assay::workload::download_f32(*backend_, t.view({p.head_count(), p.seq * t.dim(3)}).slice(0, index, 1));
   // Token by token: the head's columns of all rows of its sequence.
   const Tensor sequence = t.transposed(1, 2).slice(0, index / p.heads, 1);
   const std::vector<float> all = assay::workload::download_f32(*backend_, sequence);
@@ -102,7 +103,7 @@ std::vector<float> Workload::head_of(const Tensor& t, std::int64_t index) {
 
 std::vector<float> Workload::rows_of(const Tensor& t, std::int64_t index, const std::vector<std::int64_t>& rows) {
   const std::vector<float> all = head_of(t, index);
-  const std::int64_t width = settings_.problem.head_dim;
+  const std::int64_t width = t.dim(3);
   std::vector<float> chosen;
   for (const std::int64_t row : rows)
     chosen.insert(chosen.end(), all.begin() + row * width, all.begin() + (row + 1) * width);
@@ -111,7 +112,8 @@ std::vector<float> Workload::rows_of(const Tensor& t, std::int64_t index, const 
 
 Workload::SampledHead Workload::sampled(std::int64_t index, const std::vector<std::int64_t>& queries) {
   const Problem& p = settings_.problem;
-  Head head{p.seq, p.head_dim, p.causal, static_cast<double>(p.scale()), {}, {}, {}, {}, p.window, p.documents};
+  Head head{p.seq,    p.head_dim,  p.causal,   static_cast<double>(p.scale()), {}, {}, {}, {},
+            p.window, p.documents, p.value_dim};
   head.q = head_of(operands_.q, index);
   head.k = head_of(operands_.k, index);
   head.v = head_of(operands_.v, index);
@@ -122,7 +124,7 @@ Workload::SampledHead Workload::sampled(std::int64_t index, const std::vector<st
 
 // The distance between the sum of dv's rows and that of dout's, by the norm of all that is summed.
 double Workload::error_of_value_sums(const SampledHead& sampled) {
-  const auto width = static_cast<std::size_t>(settings_.problem.head_dim);
+  const auto width = static_cast<std::size_t>(settings_.problem.value_columns());
   const std::vector<float> dv = head_of(operands_.dv, sampled.index);
   std::vector<double> difference(width);
   double squares = 0, terms = 0;
@@ -140,8 +142,8 @@ double Workload::error_of_value_sums(const SampledHead& sampled) {
 // becomes 0 everywhere else. With projections a row is a token's, of all its heads.
 void Workload::keep_gradient_of(const std::vector<SampledHead>& heads, const std::vector<std::int64_t>& queries) {
   const Problem& p = settings_.problem;
-  const std::int64_t columns = p.projections ? p.width() : p.head_dim;
-  const std::int64_t count = p.tokens() * p.width() / columns;
+  const std::int64_t columns = p.projections ? p.width() : p.value_columns();
+  const std::int64_t count = p.tokens() * p.value_width() / columns;
   const Tensor rows = layer_->result_gradient().in_memory_order().view({count, columns});
   std::set<std::int64_t> stay{count};
   for (const SampledHead& head : heads)
@@ -182,9 +184,10 @@ std::string Workload::verify(const Launch& launch) {
   const Problem& p = settings_.problem;
   const std::vector<std::int64_t> indices = spread_rows(p.head_count(), most_heads);
   const auto head_count = static_cast<std::int64_t>(indices.size());
-  const std::vector<std::int64_t> queries = spread_rows(p.seq, affordable / (head_count * p.seq * p.head_dim));
-  const double few = forgiven_of(p.dtype, p.head_dim, p.seq);
-  const double many = forgiven_of(p.dtype, p.head_dim, static_cast<std::int64_t>(queries.size()));
+  const std::int64_t most_columns = std::max(p.head_dim, p.value_columns());
+  const std::vector<std::int64_t> queries = spread_rows(p.seq, affordable / (head_count * p.seq * most_columns));
+  const double few = forgiven_of(p.dtype, most_columns, p.seq);
+  const double many = forgiven_of(p.dtype, most_columns, static_cast<std::int64_t>(queries.size()));
 
   assay::begin_part(host_, "timed_step");
   repeat_into_spoiled_results(launch);

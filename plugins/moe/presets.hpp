@@ -8,6 +8,13 @@
 
 namespace moe {
 
+// Latent attention and the scaling of its rotation; a model without them has no rows of it.
+struct LatentPreset {
+  std::int64_t kv_lora_rank = 0, q_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
+  // yarn, with mscale and mscale_all_dim alike, so that cosines and sines stay.
+  double rope_factor = 1, mscale_all_dim = 0;
+  std::int64_t rope_original_context = 0;
+};
 struct Preset {
   const char* name;
   std::int64_t d_model, d_ff, layers, heads, kv_heads, head_dim = 0, vocab_size;  // head_dim 0: d_model / heads
@@ -19,6 +26,7 @@ struct Preset {
   bool attention_sinks = false, output_bias = false;
   double yarn_factor = 0,
          yarn_original_context = 0;  // of a rotation that yarn scales, between pairs that are not whole
+  LatentPreset latent = {};
 };
 
 inline constexpr std::array<Preset, 5> models{{
@@ -86,7 +94,14 @@ inline constexpr std::array<Preset, 5> models{{
      .first_dense_layers = 1,
      .rope_theta = 1e4,
      .norm_eps = 1e-6,
-     .normalized_weights = false},
+     .normalized_weights = false,
+     .latent = {.kv_lora_rank = 512,
+                .qk_nope_head_dim = 128,
+                .qk_rope_head_dim = 64,
+                .v_head_dim = 128,
+                .rope_factor = 40,
+                .mscale_all_dim = 0.707,
+                .rope_original_context = 4096}},
     {.name = "mixtral-8x7b",
      .d_model = 4096,
      .d_ff = 14'336,
@@ -105,10 +120,12 @@ inline constexpr auto model_names =
     std::apply([](const auto&... model) { return assay::names(model.name..., "config_file"); }, models);
 
 inline constexpr auto presets = [] {
-  constexpr std::size_t of_each = 25, of_yarn = 6;
+  constexpr std::size_t of_each = 25, of_yarn = 6, of_latent = 10;
   constexpr std::size_t scaled =
       std::count_if(models.begin(), models.end(), [](const Preset& m) { return m.yarn_factor > 0; });
-  std::array<assay::Preset, of_each * models.size() + of_yarn * scaled> all{};
+  constexpr std::size_t latent =
+      std::count_if(models.begin(), models.end(), [](const Preset& m) { return m.latent.kv_lora_rank > 0; });
+  std::array<assay::Preset, of_each * models.size() + of_yarn * scaled + of_latent * latent> all{};
   std::size_t i = 0;
   for (const Preset& m : models) {
     const auto integer = [&](const char* name, std::int64_t value) {
@@ -140,6 +157,13 @@ inline constexpr auto presets = [] {
       boolean("rope_truncate", false);
     }
     real("unit_alpha", m.unit_alpha), real("unit_limit", m.unit_limit), real("unit_offset", m.unit_offset);
+    if (m.latent.kv_lora_rank == 0) continue;
+    integer("kv_lora_rank", m.latent.kv_lora_rank), integer("q_lora_rank", m.latent.q_lora_rank);
+    integer("qk_nope_head_dim", m.latent.qk_nope_head_dim), integer("qk_rope_head_dim", m.latent.qk_rope_head_dim);
+    integer("v_head_dim", m.latent.v_head_dim);
+    all[i++] = assay::Preset::text("model", m.name, "rope_scaling", "yarn");
+    real("rope_factor", m.latent.rope_factor), integer("rope_original_context", m.latent.rope_original_context);
+    real("rope_attention_factor", 1), real("rope_mscale_all_dim", m.latent.mscale_all_dim);
   }
   return all;
 }();

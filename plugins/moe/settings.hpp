@@ -88,8 +88,7 @@ inline constexpr auto rank_params = assay::join(
 inline constexpr auto params = assay::join(
     assay::table(
         Param::choice("model", "tiny", model_names)
-            .help("what it stands for (dimensions, experts, ...) can be overridden one by one; without latent "
-                  "attention"),
+            .help("what it stands for (dimensions, experts, ...) can be overridden one by one"),
         Param::input_path(assay::models::of_config_file)
             .help("in place of model: config.json of a published Qwen3, Mixtral or gpt-oss model with experts; "
                   "what it says can be overridden one by one")),

@@ -97,8 +97,9 @@ void validate_context(const DecoderConfig& c) {
 void DecoderConfig::validate() const {
   const auto fail = [](const std::string& text) { throw Error(ASSAY_INVALID_ARGUMENT, text); };
   if (heads <= 0) fail("heads " + std::to_string(heads) + "; expected at least 1");
+  validate_latent(*this);
   if (head_dim < 0) fail("head_dim " + std::to_string(head_dim) + "; expected at least 0");
-  if (head_dim == 0 && d_model % heads != 0)
+  if (head_dim == 0 && !latent.any() && d_model % heads != 0)
     fail("d_model " + std::to_string(d_model) + " is not a multiple of heads " + std::to_string(heads));
   if (kv_heads < 0 || heads % key_heads() != 0)
     fail("heads " + std::to_string(heads) + " is not a multiple of kv_heads " + std::to_string(kv_heads));
@@ -115,7 +116,7 @@ void DecoderConfig::validate() const {
     fail("a product adds a bias or the residual stream; expected output_bias = false, or residual_add = \"norm\"");
   if (keep_outputs && checkpointing)
     fail("keep_outputs keeps what activation_checkpointing makes again; leave one of them out");
-  if (head_width() % 2 != 0)
+  if (!latent.any() && head_width() % 2 != 0)
     fail("the head dimension " + std::string(head_dim > 0 ? "head_dim = " : "d_model / heads = ") +
          std::to_string(head_width()) + " is odd; rotary position embedding needs pairs, an even number");
   if (!(query_pre_attn_scalar >= 0) || !(rope_local_theta == 0 || rope_local_theta >= 1))
@@ -180,6 +181,22 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
                         {prefix + "attn.k_norm.weight", {c.head_width()}, 0, first_norm, 0.0F}});
     p.k_norm = p.q_norm + 1;
   };
+  const auto add_latent_products = [&](DecoderLayerParameters& p, const std::string& prefix) {
+    const LatentAttention& a = c.latent;
+    const auto norm = [&](const char* name, std::int64_t of) {
+      return set.add({{prefix + name, {of}, 0, first_norm, 0.0F}});
+    };
+    p.latent.kv_b = set.add({by_outputs(prefix + "attn.kv_b_proj.weight", c.heads * a.up_width(), a.kv_lora_rank)});
+    p.latent.kv_norm = norm("attn.kv_a_norm.weight", a.kv_lora_rank);
+    if (a.q_lora_rank > 0) {
+      p.latent.q_b = set.add({by_outputs(prefix + "attn.q_b_proj.weight", c.q_width(), a.q_lora_rank)});
+      p.latent.q_norm = norm("attn.q_a_norm.weight", a.q_lora_rank);
+    }
+    const char* const of_queries = a.q_lora_rank > 0 ? "attn.q_a_proj.weight" : "attn.q_proj.weight";
+    p.q = set.add({by_outputs(prefix + of_queries, a.query_width(c.heads), c.d_model),
+                   by_outputs(prefix + "attn.kv_a_proj.weight", a.down_width(), c.d_model)});
+    p.latent.kv_a = p.q + 1;
+  };
   const auto prefix_of = [](std::int64_t layer) { return "layers." + std::to_string(layer) + "."; };
   DecoderParameters ids;
   ids.layers.resize(static_cast<std::size_t>(c.layers));
@@ -203,16 +220,20 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     }
     if (!c.is_split()) add_norm(p.ln2, prefix + "ln2.weight");
     if (c.post_norms) add_norm(p.attention_norm, prefix + "post_attention_norm.weight");
-    p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.q_width())});
+    p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.attention_width())});
     if (c.output_bias)
       p.output_bias = set.add({train::Parameter{prefix + "attn.output_proj.bias", {c.d_model}, 0, 0.0F, 0.0F}});
     if (c.attention_sinks)
       p.sinks = set.add({train::Parameter{prefix + "attn.sinks", {c.heads / parts}, 0, 0.0F, 0.0F}});
     if (!c.is_split()) add_head_norms(p, prefix);
-    p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.q_width(), c.d_model),
-                   by_outputs(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
-                   by_outputs(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
-    p.k = p.q + 1, p.v = p.q + 2;
+    if (c.latent.any()) {
+      add_latent_products(p, prefix);
+    } else {
+      p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.q_width(), c.d_model),
+                     by_outputs(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
+                     by_outputs(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
+      p.k = p.q + 1, p.v = p.q + 2;
+    }
     if (c.qkv_bias) {
       const auto bias = [&](const char* name, std::int64_t width) {
         return train::Parameter{prefix + name, {width / parts}, 0, 0.0F, 0.0F};
@@ -247,14 +268,21 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
   model.blocks.push_back({"token_embeddings", {ids.embeddings}, false});
   for (std::size_t l = 0; l < ids.layers.size(); ++l) {
     const DecoderLayerParameters& p = ids.layers[l];
-    model.blocks.push_back({"layers." + std::to_string(l), {p.w2, p.w1, p.w3, p.output, p.q, p.k, p.v}});
+    std::vector<train::ParameterSet::Id> of_attention{p.output, p.q, p.k, p.v};
+    if (p.latent.kv_b > 0) {
+      of_attention = {p.output, p.latent.kv_b, p.q, p.latent.kv_a};
+      if (p.latent.q_b > 0) of_attention.insert(of_attention.begin() + 2, p.latent.q_b);
+    }
+    model.blocks.push_back({"layers." + std::to_string(l), {p.w2, p.w1, p.w3}});
+    model.blocks.back().parameters.insert(model.blocks.back().parameters.end(), of_attention.begin(),
+                                          of_attention.end());
     if (p.output_bias > 0) model.blocks.back().parameters.push_back(p.output_bias);
     if (p.q_bias > 0)
       model.blocks.back().parameters.insert(model.blocks.back().parameters.end(), {p.q_bias, p.k_bias, p.v_bias});
   }
   for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p)
-    for (const train::ParameterSet::Id id :
-         {p->ffw_norm, p->ln2, p->attention_norm, p->sinks, p->q_norm, p->k_norm, p->ln1})
+    for (const train::ParameterSet::Id id : {p->ffw_norm, p->ln2, p->attention_norm, p->sinks, p->latent.kv_norm,
+                                             p->latent.q_norm, p->q_norm, p->k_norm, p->ln1})
       if (id > 0) model.resident.parameters.push_back(id);
   model.ends_with_first = ids.lm_head == ids.embeddings;
   if (!model.ends_with_first) model.blocks.push_back({"lm_head", {ids.lm_head}});
@@ -264,17 +292,17 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
 std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   const std::uint64_t products = 2 * u(c.rows()) *
-                                 (u(c.layers) * u(c.d_model) * (u(c.q_width()) + u(c.qkv_width())) +
+                                 (u(c.layers) * u(c.attention_elements()) +
                                   u(c.dense_layers()) * u(c.d_model) * 3 * u(c.d_ff) + u(c.d_model) * u(c.vocab_size));
-  // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head. Of a window the pairs.
-  // Ranks that share out the sequences have equal parts of it. Of documents, too, the pairs.
+  // Two products, [T, D] x [D, T] and [T, T] x [T, V], the causal half of each: 2 * T * T * (D + V) / 2 per head. Of a
+  // window and of documents their pairs. Ranks that share out the sequences have equal parts of it.
   std::uint64_t attention = 0;
   for (std::int64_t l = 0; l < c.layers; ++l) {
     const std::int64_t t = c.context_length, w = c.window_of(l);
     const std::uint64_t twice_pairs = !c.documents.empty() ? 2 * u(document_pairs(c.documents, w))
                                       : w > 0              ? 2 * u(compute::visible_pairs(t, t, true, w))
                                                            : u(t) * u(t);
-    attention += 2 * u(c.batch_size) * twice_pairs * u(c.q_width()) / u(c.context.ranks);
+    attention += u(c.batch_size) * twice_pairs * u(c.q_width() + c.attention_width()) / u(c.context.ranks);
   }
   const std::uint64_t experts = u(c.expert_layers()) * u(c.rows()) * expert_layer_flops(c);
   return products + attention + experts;
@@ -306,7 +334,7 @@ void DecoderModel::plan_buffers() {
   using Use = train::BufferPlan::Use;
   const std::int64_t n = config_.rows(), own_n = config_.own_rows(), d = config_.d_model;
   const DType act = config_.precision.activation;
-  const std::int64_t pairs = config_.head_width() / 2;
+  const std::int64_t pairs = config_.rotated_width() / 2;
   cos_ = plan_.add("rotary.cos", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
   sin_ = plan_.add("rotary.sin", DType::f32, {config_.own_context(), pairs}, Use::outlives_steps);
   if (config_.shares_context()) {
@@ -388,7 +416,8 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
     f.heads_rstd = plan_.add(name + "heads.rstd", DType::f32, {n * (h + config_.own_key_heads())});
     f.turned = plan_.add(name + "heads.turned", act, {n, turned_width});
   }
-  f.attention = plan_.add(name + "attention", act, {n, config_.own_q_width()});
+  if (config_.latent.any()) f.latent = plan_latent_forward(name + "latent.");
+  f.attention = plan_.add(name + "attention", act, {n, config_.own_attention_width()});
   f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
   f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), config_.context_length});
   if (config_.shares_context()) f.context = plan_context_forward(name);
@@ -425,9 +454,10 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.silu = rows("silu", ff), g.dsilu = rows("dsilu", ff);
   g.hidden = rows("hidden", ff), g.dhidden = rows("dhidden", ff);
   g.normed2 = rows("normed2", d), g.dnormed2 = rows("dnormed2", d);
-  g.dattention = rows("dattention", config_.own_q_width());
+  g.dattention = rows("dattention", config_.own_attention_width());
   g.dqkv = rows("dqkv", config_.own_qkv_width());
   if (config_.qk_norm) g.dheads = rows("dheads", config_.own_q_width() + config_.own_kv_width());
+  if (config_.latent.any()) g.latent = plan_latent_backward(name + "latent.");
   if (config_.shares_context()) g.context = plan_context_backward(name);
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);

@@ -12,7 +12,7 @@ using compute::Backend;
 using compute::Tensor;
 
 compute::AttentionShape DecoderModel::attention_shape(std::int64_t layer) const {
-  return {.scale = 1.0F / std::sqrt(static_cast<float>(config_.query_scalar())),
+  return {.scale = config_.score_factor() * (1.0F / std::sqrt(static_cast<float>(config_.query_scalar()))),
           .causal = true,
           .window = config_.window_of(layer),
           .soft_cap = static_cast<float>(config_.attention_soft_cap),
@@ -36,10 +36,9 @@ void DecoderModel::initialize_documents(Backend& b) const {
 
 void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forward& f) const {
   if (config_.shares_context()) return context_attention_forward(b, layer, f);
-  const Tensor& qkv = plan_[f.qkv];
   const Tensor q = turned_heads(f, 0);
   const Tensor k = turned_heads(f, 1);
-  const Tensor v = heads_of(qkv, 2);
+  const Tensor v = turned_heads(f, 2);
   const Tensor out = split_heads(plan_[f.attention]);
   const compute::AttentionShape shape = attention_shape(layer);
   if (config_.flash)
@@ -65,14 +64,12 @@ void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forwa
 void DecoderModel::attention_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
                                       train::PartExchange::Ticket gathering) const {
   if (config_.shares_context()) return context_attention_backward(b, layer, f, g, gathering);
-  const Tensor& qkv = plan_[f.qkv];
-  const Tensor& dqkv = plan_[g.dqkv];
   const Tensor q = turned_heads(f, 0);
   const Tensor k = turned_heads(f, 1);
-  const Tensor v = heads_of(qkv, 2);
+  const Tensor v = turned_heads(f, 2);
   const Tensor dq = gradient_of_heads(g, 0);
   const Tensor dk = gradient_of_heads(g, 1);
-  const Tensor dv = heads_of(dqkv, 2);
+  const Tensor dv = gradient_of_heads(g, 2);
   const Tensor dout = split_heads(plan_[g.dattention]);
   const compute::AttentionShape shape = attention_shape(layer);
   const Tensor sinks = sinks_of(layer);

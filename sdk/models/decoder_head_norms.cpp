@@ -30,15 +30,18 @@ Tensor DecoderModel::rstd_of_heads(const Forward& f, int which) const {
 }
 
 Tensor DecoderModel::turned_heads(const Forward& f, int which) const {
+  if (config_.latent.any()) return latent_heads(f, which);
   return config_.qk_norm && which < 2 ? queries_or_keys(plan_[f.turned], which) : heads_of(plan_[f.qkv], which);
 }
 
 Tensor DecoderModel::gradient_of_heads(const Backward& g, int which) const {
+  if (config_.latent.any()) return gradient_of_latent_heads(g, which);
   return config_.qk_norm && !config_.fused && which < 2 ? queries_or_keys(plan_[g.dheads], which)
                                                         : heads_of(plan_[g.dqkv], which);
 }
 
 void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) const {
+  if (config_.latent.any()) return make_latent_heads(b, layer, f);
   if (!config_.qk_norm) return rotate(b, layer, plan_[f.qkv], false);
   const DecoderLayerParameters& p = ids_.layers[index_of(layer)];
   const std::int64_t h = config_.own_heads(), d = config_.head_width();
@@ -65,6 +68,7 @@ void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) 
 }
 
 void DecoderModel::turn_heads_back(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
+  if (config_.latent.any()) return latent_heads_back(b, layer, f, g);
   if (!config_.qk_norm) return rotate(b, layer, plan_[g.dqkv], true);
   const DecoderLayerParameters& p = ids_.layers[index_of(layer)];
   const std::int64_t h = config_.own_heads(), d = config_.head_width();

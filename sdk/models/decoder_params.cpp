@@ -15,7 +15,8 @@ compute::RotaryScaling rope_scaling(const Case& c, std::span<const Preset> prese
                                               {"rope_beta_fast", {"yarn"}},
                                               {"rope_beta_slow", {"yarn"}},
                                               {"rope_truncate", {"yarn"}},
-                                              {"rope_attention_factor", {"yarn"}}};
+                                              {"rope_attention_factor", {"yarn"}},
+                                              {"rope_mscale_all_dim", {"yarn"}}};
   workload::require_read(c, "rope_scaling", settings, rope_scaling_params, presets);
   compute::RotaryScaling s;
   s.kind = c.choice("rope_scaling", rope_scalings);
@@ -71,6 +72,12 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<co
   model.query_pre_attn_scalar = c.get<double>("query_pre_attn_scalar");
   model.rope_local_theta = c.get<double>("rope_local_theta");
   model.norm_eps = c.get<double>("norm_eps");
+  model.latent = {.kv_lora_rank = c.get<std::int64_t>("kv_lora_rank"),
+                  .q_lora_rank = c.get<std::int64_t>("q_lora_rank"),
+                  .qk_nope_head_dim = c.get<std::int64_t>("qk_nope_head_dim"),
+                  .qk_rope_head_dim = c.get<std::int64_t>("qk_rope_head_dim"),
+                  .v_head_dim = c.get<std::int64_t>("v_head_dim"),
+                  .mscale_all_dim = c.get<double>("rope_mscale_all_dim")};
   model.sliding_window = c.get<std::int64_t>("sliding_window");
   model.full_attention_every = c.get<std::int64_t>("full_attention_every");
   model.attention_sinks = c.get<bool>("attention_sinks");

@@ -30,7 +30,8 @@ double rounding_of(const workload::PrecisionPolicy& p) {
 
 double DecoderConfig::usual_score() const {
   const double magnitude = magnitude_of(rope_scaling);
-  return magnitude * magnitude * std::sqrt(static_cast<double>(head_width()) / query_scalar());
+  return magnitude * magnitude * static_cast<double>(score_factor()) *
+         std::sqrt(static_cast<double>(head_width()) / query_scalar());
 }
 
 double DecoderConfig::rounding_by_scores() const {

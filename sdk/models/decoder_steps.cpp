@@ -30,7 +30,7 @@ void DecoderModel::initialize(Backend& b) const {
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {
-  return x.view({config_.batch_size, config_.own_context(), config_.own_heads(), config_.head_width()});
+  return x.view({config_.batch_size, config_.own_context(), config_.own_heads(), config_.value_width()});
 }
 
 namespace {
@@ -55,6 +55,10 @@ Tensor DecoderModel::heads_of(const Tensor& packed, int which) const {
 }
 
 Tensor DecoderModel::columns_of(const Tensor& packed, int which) const {
+  if (config_.latent.any()) {
+    const std::int64_t queries = config_.latent.query_width(config_.heads);
+    return which == 0 ? packed.slice(1, 0, queries) : packed.slice(1, queries, config_.latent.down_width());
+  }
   const Heads at = heads_at(config_, which);
   return packed.slice(1, at.first * config_.head_width(), at.count * config_.head_width());
 }
@@ -168,11 +172,11 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
   const Tensor& qkv = plan_[f.qkv];
   gather_rows(b, plan_[f.normed1]);
   if (config_.fused) {
-    project(b, plan_[f.normed1], p.q, 3, f.qkv_8, qkv, bias_of(p, 0, 3));
+    project(b, plan_[f.normed1], p.q, products_of_token(), f.qkv_8, qkv, bias_of(p, 0, 3));
   } else {
-    for (int i = 0; i < 3; ++i)
-      models::project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)), columns_of(qkv, i),
-                      bias_of(p, i, 1));
+    for (std::size_t i = 0; i < products_of_token(); ++i)
+      models::project(b, plan_[f.normed1], set_.compute(p.q + i), columns_of(qkv, static_cast<int>(i)),
+                      bias_of(p, static_cast<int>(i), 1));
   }
   turn_heads(b, layer, f);
   attention_forward(b, layer, f);
@@ -341,14 +345,14 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
   if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
   if (config_.fused) {
     quantize_for(b, dqkv, g.qkv_8);
-    project_back(b, dqkv, p.q, 3, g.qkv_8, plan_[g.dnormed1]);
+    project_back(b, dqkv, p.q, products_of_token(), g.qkv_8, plan_[g.dnormed1]);
     if (lanes()) {
       b.join_side();
       if (listener) listener->gradients_ready(p.q);
     }
     norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], made_again(g.normed1),
                   gradient_of_layers_end(layer));
-    weight_gradient(b, g.dqkv, keeps_outputs() ? f.normed1 : g.normed1, p.q, 3, g.qkv_8, f.qkv_8);
+    weight_gradient(b, g.dqkv, keeps_outputs() ? f.normed1 : g.normed1, p.q, products_of_token(), g.qkv_8, f.qkv_8);
     return tell(listener, p.ln1 + 1);
   }
   b.run(op::RmsNormForward{.x = plan_[f.input],
@@ -357,13 +361,13 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, std::int64_t m
                            .rstd = plan_[f.rstd1],
                            .eps = norm_eps(),
                            .weight_offset = norm_offset()});
-  for (int i = 0; i < 3; ++i) {
-    const Tensor part = columns_of(dqkv, i);
-    const train::ParameterSet::Id id = p.q + static_cast<std::size_t>(i);
+  for (std::size_t i = 0; i < products_of_token(); ++i) {
+    const Tensor part = columns_of(dqkv, static_cast<int>(i));
+    const train::ParameterSet::Id id = p.q + i;
     weight_gradient(b, part, plan_[g.normed1], id);
     b.run(op::Matmul{.a = part, .b = set_.compute(id), .c = plan_[g.dnormed1], .accumulate = i > 0});
   }
-  tell(listener, p.v + 1);
+  tell(listener, p.q + products_of_token());
   norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], {});
   tell(listener, p.ln1 + 1);
 }

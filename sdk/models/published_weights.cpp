@@ -19,7 +19,13 @@ constexpr std::array<Names, 3> of_post_norms{{{"post_attention_norm", "post_atte
                                               {"ln2", "pre_feedforward_layernorm"},
                                               {"post_ffw_norm", "post_feedforward_layernorm"}}};
 // Of a layer, without what follows the last point.
-constexpr std::array<Names, 11> of_layer{{{"attn.q_proj", "self_attn.q_proj"},
+constexpr std::array<Names, 17> of_layer{{{"attn.q_a_proj", "self_attn.q_a_proj"},
+                                          {"attn.q_a_norm", "self_attn.q_a_layernorm"},
+                                          {"attn.q_b_proj", "self_attn.q_b_proj"},
+                                          {"attn.kv_a_proj", "self_attn.kv_a_proj_with_mqa"},
+                                          {"attn.kv_a_norm", "self_attn.kv_a_layernorm"},
+                                          {"attn.kv_b_proj", "self_attn.kv_b_proj"},
+                                          {"attn.q_proj", "self_attn.q_proj"},
                                           {"attn.k_proj", "self_attn.k_proj"},
                                           {"attn.v_proj", "self_attn.v_proj"},
                                           {"attn.q_norm", "self_attn.q_norm"},
@@ -79,8 +85,9 @@ train::FileLayout published_layout(const DecoderConfig& config) {
   return {
       .name_of = [post_norms = config.post_norms](const std::string& ours) { return published_name(ours, post_norms); },
       .rearranged =
-          [head_dim = config.head_width()](const train::Parameter& p, std::vector<float> values) {
-            return is_rotated(p.name) ? in_pairs(values, head_dim, p.elements() / p.dims[0]) : values;
+          [head_dim = config.head_width(), has_pairs = config.latent.any()](const train::Parameter& p,
+                                                                            std::vector<float> values) {
+            return !has_pairs && is_rotated(p.name) ? in_pairs(values, head_dim, p.elements() / p.dims[0]) : values;
           },
       // Some files repeat the tied weights, and old ones hold the frequencies of the rotation.
       .is_left_out =

@@ -33,14 +33,15 @@ AskedDecoder::AskedDecoder(const Case& c)
       documents_(models::documents_of(c, c.get<std::int64_t>("context_length"))) {
   for (const char* of :
        {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size", "context_length",
-        "loss_chunks", "accumulation_steps", "sliding_window", "full_attention_every"})
+        "loss_chunks", "accumulation_steps", "sliding_window", "full_attention_every", "kv_lora_rank", "q_lora_rank",
+        "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings", recomputation, "output_bias", "attention_sinks"})
     asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
   for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "logit_soft_cap", "lr", "muon_lr"})
     asked_.emplace_back(of, c.get<double>(of));
   for (const char* of : {"rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_beta_fast",
-                         "rope_beta_slow", "rope_attention_factor"})
+                         "rope_beta_slow", "rope_attention_factor", "rope_mscale_all_dim"})
     asked_.emplace_back(of, c.get<double>(of));
   asked_.emplace_back("rope_original_context", static_cast<double>(c.get<std::int64_t>("rope_original_context")));
   asked_.emplace_back("rope_truncate", c.get<bool>("rope_truncate") ? 1 : 0);
@@ -79,6 +80,11 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"accumulation_steps", of(m.accumulation_steps)},
           {"sliding_window", of(m.sliding_window)},
           {"full_attention_every", of(m.full_attention_every)},
+          {"kv_lora_rank", of(m.latent.kv_lora_rank)},
+          {"q_lora_rank", of(m.latent.q_lora_rank)},
+          {"qk_nope_head_dim", of(m.latent.qk_nope_head_dim)},
+          {"qk_rope_head_dim", of(m.latent.qk_rope_head_dim)},
+          {"v_head_dim", of(m.latent.v_head_dim)},
           {"qkv_bias", of(m.qkv_bias)},
           {"qk_norm", of(m.qk_norm)},
           {"tied_embeddings", of(m.tied_embeddings)},
@@ -97,6 +103,7 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
           {"rope_beta_fast", m.rope_scaling.beta_fast},
           {"rope_beta_slow", m.rope_scaling.beta_slow},
           {"rope_attention_factor", m.rope_scaling.magnitude},
+          {"rope_mscale_all_dim", m.latent.mscale_all_dim},
           {"rope_original_context", m.rope_scaling.original_positions},
           {"rope_truncate", of(m.rope_scaling.whole_pairs)},
           {"post_norms", of(m.post_norms)},

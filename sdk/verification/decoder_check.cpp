@@ -46,8 +46,8 @@ double elements_of(const models::DecoderConfig& c) {
                      experts = c.expert_layers() *
                                (c.experts.count + 3 * (c.experts.per_token * c.experts.d_ff + c.experts.shared_d_ff));
   return (c.tied_embeddings ? 1 : 2) * d * static_cast<double>(c.vocab_size) +
-         d * (static_cast<double>(c.layers) * static_cast<double>(c.q_width() + c.qkv_width()) +
-              static_cast<double>(feed_forward + experts));
+         static_cast<double>(c.layers) * static_cast<double>(c.attention_elements()) +
+         d * static_cast<double>(feed_forward + experts);
 }
 
 bool is_affordable(const models::DecoderConfig& c, const SharedWork& shared) {

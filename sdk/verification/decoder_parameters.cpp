@@ -59,10 +59,22 @@ std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig&
     norm(layer + "ln2", width);
     if (c.post_norms) norm(layer + "post_attention_norm", width), norm(layer + "post_ffw_norm", width);
     if (c.qk_norm) norm(layer + "attn.q_norm", of_head), norm(layer + "attn.k_norm", of_head);
-    matrix(layer + "attn.q_proj", queries, width);
-    matrix(layer + "attn.k_proj", keys, width);
-    matrix(layer + "attn.v_proj", keys, width);
-    matrix(layer + "attn.output_proj", width, queries);
+    if (const models::LatentAttention& a = c.latent; a.kv_lora_rank > 0) {
+      const std::int64_t of_queries = c.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);
+      matrix(layer + (a.q_lora_rank > 0 ? "attn.q_b_proj" : "attn.q_proj"), of_queries,
+             a.q_lora_rank > 0 ? a.q_lora_rank : width);
+      if (a.q_lora_rank > 0) matrix(layer + "attn.q_a_proj", a.q_lora_rank, width);
+      if (a.q_lora_rank > 0) norm(layer + "attn.q_a_norm", a.q_lora_rank);
+      matrix(layer + "attn.kv_a_proj", a.kv_lora_rank + a.qk_rope_head_dim, width);
+      norm(layer + "attn.kv_a_norm", a.kv_lora_rank);
+      matrix(layer + "attn.kv_b_proj", c.heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank);
+      matrix(layer + "attn.output_proj", width, c.heads * a.v_head_dim);
+    } else {
+      matrix(layer + "attn.q_proj", queries, width);
+      matrix(layer + "attn.k_proj", keys, width);
+      matrix(layer + "attn.v_proj", keys, width);
+      matrix(layer + "attn.output_proj", width, queries);
+    }
     if (c.output_bias) bias(layer + "attn.output_proj", width);
     if (c.attention_sinks) all.push_back({layer + "attn.sinks", {c.heads}, 0, 0});
     if (c.qkv_bias) {

@@ -1,7 +1,5 @@
 #include "assay/verification/decoder_reference.hpp"
 
-#include <assay/compute/rotary_reference.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,6 +8,7 @@
 #include "decoder_parameters.hpp"
 #include "double_products.hpp"
 #include "experts_reference.hpp"
+#include "latent_reference.hpp"
 
 namespace assay::verification {
 
@@ -24,7 +23,7 @@ struct LayerIds {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     const auto find = [&](const char* name) { return decoder_parameter(set, prefix + name); };
     ln1 = find("ln1.weight"), ln2 = find("ln2.weight");
-    q = find("attn.q_proj.weight"), k = find("attn.k_proj.weight"), v = find("attn.v_proj.weight");
+    if (!c.latent.any()) q = find("attn.q_proj.weight"), k = find("attn.k_proj.weight"), v = find("attn.v_proj.weight");
     output = find("attn.output_proj.weight");
     if (!has_experts) w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
     if (c.post_norms) after1 = find("post_attention_norm.weight"), after2 = find("post_ffw_norm.weight");
@@ -34,16 +33,14 @@ struct LayerIds {
     if (!c.qkv_bias) return;
     q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
   }
-  train::ParameterSet::Id ln1, ln2, q, k, v, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0, v_bias = 0;
+  train::ParameterSet::Id ln1, ln2, q = 0, k = 0, v = 0, output, w1 = 0, w2 = 0, w3 = 0, q_bias = 0, k_bias = 0,
+                                    v_bias = 0;
   train::ParameterSet::Id output_bias = 0, sinks = 0, q_norm = 0, k_norm = 0;
   train::ParameterSet::Id after1 = 0, after2 = 0;  // norms at the ends of the branches
   bool has_experts;
 };
 
-struct Norm {
-  Matrix y;
-  std::vector<double> rstd;  // by row
-};
+using Norm = ReferenceNorm;
 
 struct Layer {  // backward reads these
   Matrix input, q, k, v, attention, middle, gate, up, hidden;
@@ -56,6 +53,7 @@ struct Layer {  // backward reads these
   std::vector<Matrix> slopes;         // of a soft cap, the same; empty: there is none
   Matrix of_sinks;                    // [sequence and head, T], what a sink takes; with sinks
   std::size_t window = 0;             // 0: a token sees all before it
+  std::optional<LatentReference> latent;
   std::optional<ExpertsReference> experts;
 };
 
@@ -66,6 +64,7 @@ class Reference {
       : c_(config),
         set_(set),
         parameters_(parameters),
+        norms_(config, parameters),
         chosen_(chosen),
         embeddings_(decoder_parameter(set, "token_embeddings.weight")),
         head_(config.tied_embeddings ? embeddings_ : decoder_parameter(set, "lm_head.weight")),
@@ -74,7 +73,9 @@ class Reference {
         batch_(static_cast<std::size_t>(config.batch_size)),
         heads_(static_cast<std::size_t>(config.heads)),
         group_(config.kv_heads > 0 ? static_cast<std::size_t>(config.heads / config.kv_heads) : 1),
-        head_dim_(static_cast<std::size_t>(config.head_dim > 0 ? config.head_dim : config.d_model / config.heads)),
+        head_dim_(static_cast<std::size_t>(
+            config.latent.any() ? config.latent.qk_nope_head_dim + config.latent.qk_rope_head_dim
+                                : (config.head_dim > 0 ? config.head_dim : config.d_model / config.heads))),
         kv_width_(heads_ / group_ * head_dim_),
         q_width_(heads_ * head_dim_) {
     for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config, has_experts(l));
@@ -139,39 +140,9 @@ class Reference {
   }
   double embedding_factor() const { return c_.scaled_embeddings ? std::sqrt(static_cast<double>(c_.d_model)) : 1; }
 
-  std::vector<double> factors_of(Id norm) const {
-    std::vector<double> factors = parameters_.vector(norm);
-    if (c_.norms_from_one)
-      for (double& factor : factors) factor += 1;
-    return factors;
-  }
-  Norm normed(const Matrix& x, Id id) const {
-    const std::vector<double> weight = factors_of(id);
-    Norm n{Matrix(x.rows, x.columns), std::vector<double>(x.rows)};
-    for (std::size_t r = 0; r < x.rows; ++r) {
-      double squares = 0;
-      for (std::size_t j = 0; j < x.columns; ++j) squares += x.row(r)[j] * x.row(r)[j];
-      n.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(x.columns) + c_.norm_eps);
-      for (std::size_t j = 0; j < x.columns; ++j) n.y.row(r)[j] = x.row(r)[j] * n.rstd[r] * weight[j];
-    }
-    return n;
-  }
-  Matrix norm_backward(const Matrix& dy, const Matrix& x, const Norm& n, Id id) {
-    const std::vector<double> weight = factors_of(id);
-    Matrix dx(x.rows, x.columns);
-    std::vector<double> dweight(x.columns);
-    for (std::size_t r = 0; r < x.rows; ++r) {
-      double along = 0;
-      for (std::size_t j = 0; j < x.columns; ++j) {
-        dweight[j] += dy.row(r)[j] * x.row(r)[j] * n.rstd[r];
-        along += dy.row(r)[j] * weight[j] * x.row(r)[j];
-      }
-      along *= n.rstd[r] * n.rstd[r] / static_cast<double>(x.columns);
-      for (std::size_t j = 0; j < x.columns; ++j)
-        dx.row(r)[j] = n.rstd[r] * (dy.row(r)[j] * weight[j] - x.row(r)[j] * along);
-    }
-    parameters_.keep(id, dweight);
-    return dx;
+  Norm normed(const Matrix& x, Id id) const { return norms_.forward(x, id); }
+  Matrix norm_backward(const Matrix& dy, const Matrix& x, const Norm& n, Id id) const {
+    return norms_.backward(dy, x, n, id);
   }
 
   // A row for each head of each row, and back.
@@ -187,47 +158,40 @@ class Reference {
     x = merged(norm.y, width);
   }
 
-  // Interleaved pairs; position within the sequence.
   void rotate(Matrix& x, std::int64_t layer, double direction) const {
     // Beside layers that see everything others may have a rotation that is not scaled.
     const bool is_full = c_.full_attention_every > 0 && (layer + 1) % c_.full_attention_every == 0;
     const bool is_local = c_.rope_local_theta != 0 && !is_full;
-    const compute::RotaryScaling scaling = is_local ? compute::RotaryScaling() : c_.rope_scaling;
-    const double theta = is_local ? c_.rope_local_theta : c_.rope_theta;
-    const double magnitude = compute::reference_rotary_magnitude(scaling);
-    for (std::size_t r = 0; r < x.rows; ++r)
-      for (std::size_t j = 0; j < x.columns; j += 2) {
-        const auto pair = static_cast<std::int64_t>(j % head_dim_ / 2),
-                   pairs = static_cast<std::int64_t>(head_dim_ / 2);
-        const double angle = static_cast<double>(r % context_) *
-                             compute::reference_rotary_frequency(theta, scaling, pair, pairs) * direction;
-        const double a = magnitude * x.row(r)[j];
-        const double b = magnitude * x.row(r)[j + 1];
-        x.row(r)[j] = a * std::cos(angle) - b * std::sin(angle);
-        x.row(r)[j + 1] = a * std::sin(angle) + b * std::cos(angle);
-      }
+    const RotationReference rotation{is_local ? c_.rope_local_theta : c_.rope_theta,
+                                     is_local ? compute::RotaryScaling() : c_.rope_scaling, context_};
+    rotation.turn(x, head_dim_, 0, direction);
   }
 
   // A head of queries reads the head of keys and values of its group: `head` counts those of queries, and a matrix of
-  // keys or values is known by its width (of as many heads the two are one).
-  const double* head_of(const Matrix& x, std::size_t row, std::size_t head) const {
-    return x.row(row) + (x.columns == q_width_ ? head : head / group_) * head_dim_;
+  // keys or values is known by its width (of as many heads the two are one). Of latent attention all matrices have as
+  // many heads, and values another width.
+  std::size_t columns_of_head(const Matrix& x) const { return c_.latent.any() ? x.columns / heads_ : head_dim_; }
+  std::size_t first_of_head(const Matrix& x, std::size_t head) const {
+    return (x.columns == q_width_ ? head : head / group_) * columns_of_head(x);
   }
   double dot(const Matrix& a, std::size_t row_a, const Matrix& b, std::size_t row_b, std::size_t head) const {
-    const double *x = head_of(a, row_a, head), *y = head_of(b, row_b, head);
+    const double *x = a.row(row_a) + first_of_head(a, head), *y = b.row(row_b) + first_of_head(b, head);
     double sum = 0;
-    for (std::size_t j = 0; j < head_dim_; ++j) sum += x[j] * y[j];
+    for (std::size_t j = 0; j < columns_of_head(a); ++j) sum += x[j] * y[j];
     return sum;
   }
   // to[row_to] += factor * from[row_from], of one head
   void add_head(Matrix& to, std::size_t row_to, double factor, const Matrix& from, std::size_t row_from,
                 std::size_t head) const {
-    double* const sum = to.row(row_to) + (to.columns == q_width_ ? head : head / group_) * head_dim_;
-    const double* const terms = head_of(from, row_from, head);
-    for (std::size_t j = 0; j < head_dim_; ++j) sum[j] += factor * terms[j];
+    double* const sum = to.row(row_to) + first_of_head(to, head);
+    const double* const terms = from.row(row_from) + first_of_head(from, head);
+    for (std::size_t j = 0; j < columns_of_head(to); ++j) sum[j] += factor * terms[j];
   }
   double score_scale() const {
-    return 1 / std::sqrt(c_.query_pre_attn_scalar > 0 ? c_.query_pre_attn_scalar : static_cast<double>(head_dim_));
+    const double m = c_.latent.mscale_all_dim > 0 && c_.rope_scaling.factor > 1
+                         ? 0.1 * c_.latent.mscale_all_dim * std::log(c_.rope_scaling.factor) + 1
+                         : 1;
+    return m * m / std::sqrt(c_.query_pre_attn_scalar > 0 ? c_.query_pre_attn_scalar : static_cast<double>(head_dim_));
   }
 
   // The first token that token i sees.
@@ -250,7 +214,7 @@ class Reference {
     const double cap = c_.attention_soft_cap;
     const std::vector<double> sinks =
         c_.attention_sinks ? parameters_.vector(ids.sinks) : std::vector<double>(heads_, -INFINITY);
-    l.attention = Matrix(l.q.rows, q_width_);
+    l.attention = Matrix(l.q.rows, heads_ * columns_of_head(l.v));
     l.of_sinks = Matrix(batch_ * heads_, context_);
     for (std::size_t s = 0; s < batch_; ++s)
       for (std::size_t h = 0; h < heads_; ++h) {
@@ -318,16 +282,37 @@ class Reference {
     return c_.post_norms ? norm_backward(dx, kept, after, norm) : dx;
   }
 
-  Layer forward(const LayerIds& p, std::int64_t layer, Matrix input) const {
-    Layer l;
-    l.window = window_of(layer);
-    l.input = std::move(input);
-    l.norm1 = normed(l.input, p.ln1);
+  void make_heads(const LayerIds& p, std::int64_t layer, Layer& l) const {
     l.q = project(l.norm1.y, p.q), l.k = project(l.norm1.y, p.k), l.v = project(l.norm1.y, p.v);
     if (c_.qkv_bias) add_bias(l.q, p.q_bias), add_bias(l.k, p.k_bias), add_bias(l.v, p.v_bias);
     if (c_.qk_norm) norm_heads(l.q, l.raw_q, l.q_norm, p.q_norm), norm_heads(l.k, l.raw_k, l.k_norm, p.k_norm);
     rotate(l.q, layer, 1);
     rotate(l.k, layer, 1);
+  }
+  // By the first norm's result.
+  Matrix heads_backward(const LayerIds& p, std::int64_t layer, const Layer& l, Matrix dq, Matrix dk, const Matrix& dv) {
+    rotate(dq, layer, -1);
+    rotate(dk, layer, -1);
+    if (c_.qk_norm) {
+      dq = merged(norm_backward(by_heads(std::move(dq)), l.raw_q, l.q_norm, p.q_norm), q_width_);
+      dk = merged(norm_backward(by_heads(std::move(dk)), l.raw_k, l.k_norm, p.k_norm), kv_width_);
+    }
+    if (c_.qkv_bias) keep_bias(dq, p.q_bias), keep_bias(dk, p.k_bias), keep_bias(dv, p.v_bias);
+    Matrix dinput = project_backward(dq, l.norm1.y, p.q);
+    add_to(dinput, project_backward(dk, l.norm1.y, p.k));
+    add_to(dinput, project_backward(dv, l.norm1.y, p.v));
+    return dinput;
+  }
+
+  Layer forward(const LayerIds& p, std::int64_t layer, Matrix input) const {
+    Layer l;
+    l.window = window_of(layer);
+    l.input = std::move(input);
+    l.norm1 = normed(l.input, p.ln1);
+    if (c_.latent.any())
+      l.latent.emplace(c_, set_, parameters_, layer).forward(l.norm1.y, l.q, l.k, l.v);
+    else
+      make_heads(p, layer, l);
     attend(p, l);
     Matrix branch = project(l.attention, p.output);
     if (c_.output_bias) add_bias(branch, p.output_bias);
@@ -390,18 +375,10 @@ class Reference {
     const Matrix dbranch = end_backward(dx, l.branch1, l.after1, p.after1);
     if (c_.output_bias) keep_bias(dbranch, p.output_bias);
     const Matrix dattention = project_backward(dbranch, l.attention, p.output);
-    Matrix dq(l.q.rows, q_width_), dk(l.q.rows, kv_width_), dv(l.q.rows, kv_width_);
+    Matrix dq(l.q.rows, l.q.columns), dk(l.q.rows, l.k.columns), dv(l.q.rows, l.v.columns);
     attend_backward(p, l, dattention, dq, dk, dv);
-    rotate(dq, layer, -1);
-    rotate(dk, layer, -1);
-    if (c_.qk_norm) {
-      dq = merged(norm_backward(by_heads(std::move(dq)), l.raw_q, l.q_norm, p.q_norm), q_width_);
-      dk = merged(norm_backward(by_heads(std::move(dk)), l.raw_k, l.k_norm, p.k_norm), kv_width_);
-    }
-    if (c_.qkv_bias) keep_bias(dq, p.q_bias), keep_bias(dk, p.k_bias), keep_bias(dv, p.v_bias);
-    Matrix dinput = project_backward(dq, l.norm1.y, p.q);
-    add_to(dinput, project_backward(dk, l.norm1.y, p.k));
-    add_to(dinput, project_backward(dv, l.norm1.y, p.v));
+    const Matrix dinput = l.latent ? l.latent->backward(std::move(dq), dk, dv)
+                                   : heads_backward(p, layer, l, std::move(dq), std::move(dk), dv);
     add_to(dx, norm_backward(dinput, l.input, l.norm1, p.ln1));
     return dx;
   }
@@ -433,6 +410,7 @@ class Reference {
   const models::DecoderConfig& c_;
   const train::ParameterSet& set_;
   ReferenceParameters& parameters_;
+  NormsReference norms_;
   const ChosenExperts* chosen_;
   Id embeddings_, head_, ln_final_;
   std::vector<LayerIds> layers_;

@@ -108,6 +108,12 @@ class Experts(unittest.TestCase):
         experts = 2048 * (128 + 3 * 8 * 768)
         self.assertEqual(pytorch_moe.active_flops(model, 10, 1000), 60 * (4 * (attention + experts) + 2048 * 10000))
 
+    def test_flops_of_latent_attention_are_of_its_products(self):
+        case = pytorch_moe.parser().parse_args(["--model", "deepseek-v2-lite", "--layers", "1", "--vocab_size", "100"])
+        attention = 2048 * (16 * 192 + 512 + 64) + 512 * 16 * 256 + 16 * 128 * 2048 + 16 * (192 + 128) / 2 * 1000
+        self.assertEqual(pytorch_moe.active_flops(pytorch_moe.model_of(case), 10, 1000),
+                         60 * (attention + 3 * 2048 * 10944 + 2048 * 100))
+
     def test_what_the_case_says_goes_before_what_the_model_says(self):
         case = pytorch_moe.parser().parse_args(["--qk_norm", "true", "--unit_limit", "7.5", "--first_dense_layers", "1"])
         model = pytorch_moe.model_of(case)

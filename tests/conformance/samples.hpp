@@ -185,6 +185,21 @@ inline op::HeadNormRotaryBackward sample(Given& g, Kind<op::HeadNormRotaryBackwa
           .eps = 1e-5F};
 }
 
+inline op::LatentKeysForward sample(Given& g, Kind<op::LatentKeysForward>) {
+  return {.nope = g.numbers({2, 6, 3, 5}),
+          .shared = g.numbers({2, 6, 8}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .k = g.room({2, 6, 3, 13})};
+}
+inline op::LatentKeysBackward sample(Given& g, Kind<op::LatentKeysBackward>) {
+  return {.dk = g.numbers({2, 6, 3, 13}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .dnope = g.room({2, 6, 3, 5}),
+          .dshared = g.room({2, 6, 8})};
+}
+
 // ---- norms
 inline op::RmsNormForward sample(Given& g, Kind<op::RmsNormForward>) {
   return {.x = g.numbers(sample_shape),

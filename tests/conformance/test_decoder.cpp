@@ -132,7 +132,17 @@ constexpr Variant family_variants[] = {
      .checkpointing = false,
      .loss_chunks = 3,
      .family = "decoder_gemma2"},
-    {.name = "gemma2_unfused", .fused = false, .flash = false, .checkpointing = false, .family = "decoder_gemma2"}};
+    {.name = "gemma2_unfused", .fused = false, .flash = false, .checkpointing = false, .family = "decoder_gemma2"},
+    {.name = "latent", .fused = true, .flash = true, .checkpointing = false, .family = "decoder_latent"},
+    {.name = "latent_unfused", .fused = false, .flash = false, .checkpointing = true, .family = "decoder_latent"},
+    {.name = "latent_lite", .fused = false, .flash = true, .checkpointing = false, .family = "decoder_latent_lite"},
+    {.name = "latent_recomputed",
+     .fused = true,
+     .flash = true,
+     .checkpointing = true,
+     .side_lane = true,
+     .micro_batches = 2,
+     .family = "decoder_latent_lite"}};
 
 PrecisionPolicy policy(const char* name) { return workload::precision_policy(name, backend().kind()); }
 
@@ -291,7 +301,7 @@ bool is_served(std::string_view precision, const Variant& v) {
   if (is_cuda() && v.flash && precision != "fp32" && precision != "tf32" && config_of(v, {}).head_width() % 8 != 0)
     return false;
   const bool is_gemma = std::string_view(v.reference()).starts_with("decoder_gemma");
-  if (precision.starts_with("fp8")) return v.fused && !is_gemma && !v.windows;
+  if (precision.starts_with("fp8")) return v.fused && !is_gemma && !v.windows && !config_of(v, {}).latent.any();
   return is_cuda() || (precision != "tf32" && precision != "fp16");
 }
 

@@ -22,7 +22,9 @@ using assay::cuda::AttentionKey;
 using assay::cuda::AttentionOperand;
 using assay::cuda::AttentionProblem;
 
-enum class Layout { packed, kv_packed, separate };  // QKV in one buffer; q apart and KV in one; [B, T, H, D] each
+// QKV in one buffer; q apart and KV in one; [B, T, H, D] each; or as DeepSeek-V2-Lite's latent attention has them: q
+// beside 576 columns of latents, values behind 128 columns of their head's keys.
+enum class Layout { packed, kv_packed, separate, latent };
 
 struct Configuration {
   std::string name;
@@ -36,6 +38,18 @@ Tensor part(DType type, std::int64_t batch, std::int64_t times, std::int64_t hea
             std::int64_t of_heads) {
   Tensor t(nullptr, type, {batch, times, of_heads, depth});
   t.shape[2] = heads;
+  return t;
+}
+
+Tensor queries_beside_latents(const AttentionProblem& p) {
+  Tensor t(nullptr, p.dtype, {p.batch, p.queries, p.heads, p.depth});
+  t.stride[1] = p.heads * p.depth + 576, t.stride[0] = p.queries * t.stride[1];
+  return t;
+}
+
+Tensor values_behind_keys(const AttentionProblem& p) {
+  Tensor t(nullptr, p.dtype, {p.batch, p.keys, p.heads, 128 + p.value_depth()});
+  t.shape[3] = p.value_depth();
   return t;
 }
 
@@ -77,6 +91,10 @@ AttentionKey key_of(const Configuration& c) {
     of_queries(dout, value_width, p.heads), of_queries(dq, width, q_heads);
     of_keys(dk, width), of_keys(dv, value_width);
   }
+  if (c.layout == Layout::latent) {
+    key.set_strides(q, queries_beside_latents(p)), key.set_strides(v, values_behind_keys(p));
+    if (p.backward) key.set_strides(dq, queries_beside_latents(p)), key.set_strides(dv, values_behind_keys(p));
+  }
   return key;
 }
 
@@ -106,7 +124,7 @@ std::vector<Configuration> configurations() {
         both(std::string("decoder ") + model.name,
              {type, batch, model.heads, context, context, model.depth, true, false, 0.0F, model.key_heads});
     for (const std::int64_t times : {1024, 4096})  // DeepSeek-V2's latent attention
-      both("latent", {type, 2, 16, times, times, 192, true, false, 0.0F, 16, 0, 0.0F, false, 128}, Layout::separate);
+      both("latent", {type, 2, 16, times, times, 192, true, false, 0.0F, 16, 0, 0.0F, false, 128}, Layout::latent);
     // Packed documents: few and many, with groups, windows and sinks.
     for (const auto& [documents, longest] : {std::pair{8, 4096}, {500, 700}})
       for (const std::int64_t depth : {64, 128})

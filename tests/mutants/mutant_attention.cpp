@@ -139,10 +139,35 @@ void MutantBackend::execute(const op::AttentionBackward& op) {
       });
     if (broken("attention_backward.swapped")) {
       const Values<float> of_keys = floats(op.dk), of_values = floats(op.dv);
-      edit(op.dk, [&](auto& values) { std::copy_n(&of_values[0], values.size(), values.begin()); });
-      edit(op.dv, [&](auto& values) { std::copy_n(&of_keys[0], values.size(), values.begin()); });
+      edit(op.dk, [&](auto& values) {
+        std::copy_n(&of_values[0], std::min(values.size(), of_values.size()), values.begin());
+      });
+      edit(op.dv,
+           [&](auto& values) { std::copy_n(&of_keys[0], std::min(values.size(), of_keys.size()), values.begin()); });
     }
   });
+}
+
+void MutantBackend::execute(const op::LatentKeysForward& op) {
+  const auto call = [&] { real().run(op); };
+  const std::int64_t heads = op.k.dim(2), own = op.nope.dim(3);
+  if (broken("latent_keys_forward.last_head_unwritten")) return keeping(op.k.slice(2, heads - 1, 1), call);
+  call();
+  if (broken("latent_keys_forward.not_turned"))
+    for (std::int64_t h = 0; h < heads; ++h)
+      real().run(op::Copy{.to = op.k.slice(2, h, 1).slice(3, own, op.shared.dim(2)),
+                          .from = op.shared.view({op.k.dim(0), op.k.dim(1), 1, op.shared.dim(2)})});
+}
+
+void MutantBackend::execute(const op::LatentKeysBackward& op) {
+  const std::int64_t heads = op.dk.dim(2), own = op.dnope.dim(3);
+  if (heads > 1 && broken("latent_keys_backward.first_head_alone"))
+    return with_other<float>(
+        op.dk.slice(2, 1, heads - 1).slice(3, own, op.dshared.dim(2)),
+        [](auto& values) { std::fill(values.begin(), values.end(), 0.0F); }, [&] { real().run(op); });
+  real().run(op);
+  if (broken("latent_keys_backward.nope_last_head_0"))
+    edit(op.dnope.slice(2, heads - 1, 1), [](auto& values) { std::fill(values.begin(), values.end(), 0.0F); });
 }
 
 // ---- the loss ------------------------------------------------------------------------------------------------------

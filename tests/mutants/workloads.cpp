@@ -96,6 +96,15 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "qk_norm", step + "qk_norm = true\nnorm_eps = 1e-6\n");
   cases.back().only = {"head_norm_rotary_forward", "head_norm_rotary_backward"};
 
+  std::string latent = step;
+  latent.replace(latent.find("heads = 2"), 9, "heads = 3");
+  add("decoder", "latent",
+      latent +
+          "kv_lora_rank = 20\nq_lora_rank = 14\nqk_nope_head_dim = 10\nqk_rope_head_dim = 6\nv_head_dim = 12\n"
+          "rope_scaling = \"yarn\"\nrope_factor = 4\nrope_original_context = 8\nrope_attention_factor = 1\n"
+          "rope_mscale_all_dim = 0.707\n");
+  cases.back().only = {"latent_keys_forward", "latent_keys_backward"};
+
   std::string of_gemma = step;
   of_gemma.replace(of_gemma.find("heads = 2"), 9, "heads = 4\nkv_heads = 2\nhead_dim = 10");
   add("decoder", "gemma",

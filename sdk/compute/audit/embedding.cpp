@@ -103,4 +103,78 @@ void AuditedBackend::execute(const op::Rotary& op) {
   });
 }
 
+namespace {
+
+// The tokens of rows [B, T, H], which rise.
+Places tokens_of(const Places& rows, std::int64_t heads) {
+  Places tokens;
+  for (const std::int64_t row : rows)
+    if (tokens.empty() || tokens.back() != row / heads) tokens.push_back(row / heads);
+  return tokens;
+}
+
+Places every_head_of(const Places& tokens, std::int64_t heads) {
+  Places rows;
+  for (const std::int64_t token : tokens)
+    for (std::int64_t h = 0; h < heads; ++h) rows.push_back(token * heads + h);
+  return rows;
+}
+
+Places some_rows(const Tensor& t, std::int64_t most) {
+  const std::int64_t rows = audit::rows_of(t);
+  return audit::some_of(rows, t.elements() <= audit::room ? rows : most);
+}
+
+}  // namespace
+
+void AuditedBackend::execute(const op::LatentKeysForward& op) {
+  real().run(op);
+  if (!judge_->begins(op.name, op.k, audit::elements_looked_at(op.k, 3))) return;
+  const std::int64_t heads = op.k.dim(2), positions = op.k.dim(1);
+  const Places rows = some_rows(op.k, 32), tokens = tokens_of(rows, heads);
+  const auto own = static_cast<std::size_t>(op.nope.dim(3)), turned = static_cast<std::size_t>(op.shared.dim(2));
+  const Values nope = judge_->read_rows(op.nope, rows), shared = judge_->read_rows(op.shared, tokens);
+  const Values c = judge_->read(op.cos), s = judge_->read(op.sin);
+  judge_->each(op.k, "k", audit::whole_rows(op.k, rows), [&](std::size_t i, std::int64_t, std::size_t column) {
+    const std::size_t row = i / (own + turned);
+    if (column < own) return std::pair(nope[row * own + column], 0.0);
+    const std::int64_t token = rows[row] / heads;
+    const auto which = static_cast<std::size_t>(std::lower_bound(tokens.begin(), tokens.end(), token) - tokens.begin());
+    const std::size_t at = column - own, angle = static_cast<std::size_t>(token % positions) * (turned / 2) + at / 2;
+    const double x = shared[which * turned + at], other = shared[which * turned + (at ^ 1)];
+    return std::pair(x * c[angle] + (at % 2 == 0 ? -1 : 1) * other * s[angle],
+                     std::hypot(c[angle], s[angle]) * (std::abs(x) + std::abs(other)));
+  });
+}
+
+void AuditedBackend::execute(const op::LatentKeysBackward& op) {
+  real().run(op);
+  if (!judge_->begins(op.name, op.dk, audit::elements_looked_at(op.dk, 3))) return;
+  const std::int64_t heads = op.dk.dim(2), positions = op.dk.dim(1);
+  const auto own = static_cast<std::size_t>(op.dnope.dim(3)), turned = static_cast<std::size_t>(op.dshared.dim(2));
+  const Places rows = some_rows(op.dk, 32);
+  const Values of_rows = judge_->read_rows(op.dk, rows);
+  judge_->each(op.dnope, "dnope", audit::whole_rows(op.dnope, rows),
+               [&](std::size_t i, std::int64_t, std::size_t column) {
+                 return std::pair(of_rows[i / own * (own + turned) + column], 0.0);
+               });
+  const Places tokens = tokens_of(some_rows(op.dk, 8), heads);
+  const Values all = judge_->read_rows(op.dk, every_head_of(tokens, heads));
+  const Values c = judge_->read(op.cos), s = judge_->read(op.sin);
+  judge_->each(op.dshared, "dshared", audit::whole_rows(op.dshared, tokens),
+               [&](std::size_t i, std::int64_t place, std::size_t column) {
+                 const auto position = static_cast<std::size_t>(place) / turned % static_cast<std::size_t>(positions);
+                 const std::size_t angle = position * (turned / 2) + column / 2;
+                 double x = 0, other = 0, terms = 0;
+                 for (std::size_t h = 0; h < static_cast<std::size_t>(heads); ++h) {
+                   const double* const head =
+                       &all[(i / turned * static_cast<std::size_t>(heads) + h) * (own + turned) + own];
+                   x += head[column], other += head[column ^ 1];
+                   terms += std::abs(head[column]) + std::abs(head[column ^ 1]);
+                 }
+                 return std::pair(x * c[angle] + (column % 2 == 0 ? 1 : -1) * other * s[angle],
+                                  std::hypot(c[angle], s[angle]) * terms);
+               });
+}
+
 }  // namespace assay::compute

@@ -90,6 +90,25 @@ HeadNormShape head_norm_shape(const op::HeadNormRotaryBackward& op) {
           head_steps(op.dx)};
 }
 
+static LatentKeysShape latent_keys_shape(const Tensor& nope, const Tensor& shared, const Tensor& k) {
+  return {k.dim(0),
+          k.dim(1),
+          k.dim(2),
+          nope.dim(3),
+          shared.dim(2) / 2,
+          head_steps(nope),
+          {shared.step(0), shared.step(1), 0},
+          head_steps(k)};
+}
+
+LatentKeysShape latent_keys_shape(const op::LatentKeysForward& op) {
+  return latent_keys_shape(op.nope, op.shared, op.k);
+}
+
+LatentKeysShape latent_keys_shape(const op::LatentKeysBackward& op) {
+  return latent_keys_shape(op.dnope, op.dshared, op.dk);
+}
+
 DropoutRule dropout_rule(float probability) {
   return {static_cast<std::uint32_t>(std::llround(static_cast<double>(probability) * 0x1p32)),
           static_cast<float>(1.0 / (1.0 - static_cast<double>(probability)))};

@@ -27,6 +27,8 @@ SwigluShape swiglu_shape(const op::SwigluBackward& op);
 RotaryShape rotary_shape(const op::Rotary& op);
 HeadNormShape head_norm_shape(const op::HeadNormRotaryForward& op);
 HeadNormShape head_norm_shape(const op::HeadNormRotaryBackward& op);
+LatentKeysShape latent_keys_shape(const op::LatentKeysForward& op);
+LatentKeysShape latent_keys_shape(const op::LatentKeysBackward& op);
 
 struct DropoutRule {
   std::uint32_t drop_below;  // of a random word; 0: nothing is dropped, and the step is not looked at

@@ -23,6 +23,12 @@ struct HeadNormShape {
   HeadSteps x, rotated, dx;                         // rotated: or the gradient by it; dx: of a backward
 };
 
+// Keys of latent attention: `nope` columns of each head, then 2 `pairs` that all heads share.
+struct LatentKeysShape {
+  int64_t batch, positions, heads, nope, pairs;
+  HeadSteps of_nope, of_shared, of_k;  // or of the gradients by them; of_shared has no heads
+};
+
 struct SwigluShape {
   int64_t rows, width;
   int64_t gate_step, up_step, dh_step, dgate_step, dup_step, h_step;  // from row to row, in elements

@@ -354,7 +354,7 @@ void require_embedding(const char* operation, const Tensor& ids, const Tensor& t
 }
 
 void require_adjacent(const char* operation, const char* name, const Tensor& t) {
-  if (t.step(3) == 1) return;
+  if (t.step(t.rank - 1) == 1) return;
   reject(operation, fmt::format("the last dimension of {} has gaps; expected adjacent elements: copy it first", name));
 }
 
@@ -439,6 +439,35 @@ void check(const op::HeadNormRotaryBackward& op) {
   require_dtype(op.name, op.dweight, {DType::f32, op.x.dtype});
   require_contiguous(op.name, op.dweight);
   require_same_shape(op.name, op.weight, op.dweight);
+}
+
+namespace {
+
+void require_latent_keys(const char* operation, const Tensor& nope, const Tensor& shared, const Tensor& k,
+                         const Tensor& cos, const Tensor& sin) {
+  require_float(operation, k);
+  require_rank(operation, k, 4);
+  require_rank(operation, nope, 4);
+  require_rank(operation, shared, 3);
+  require_rotary_table(operation, cos, sin);
+  const bool same_tokens = nope.dim(0) == k.dim(0) && nope.dim(1) == k.dim(1) && nope.dim(2) == k.dim(2) &&
+                           shared.dim(0) == k.dim(0) && shared.dim(1) == k.dim(1);
+  require_shape(operation,
+                same_tokens && k.dim(2) > 0 && k.dim(3) == nope.dim(3) + shared.dim(2) &&
+                    shared.dim(2) == 2 * cos.dim(1) && k.dim(1) <= cos.dim(0),
+                "nope [B, T, H, D], shared [B, T, R] and k [B, T, H, D + R] with cos and sin [at least T, R/2]");
+  for (const auto& [name, t] : {std::pair("nope", &nope), std::pair("shared", &shared), std::pair("k", &k)}) {
+    require_dtype(operation, *t, {k.dtype});
+    require_adjacent(operation, name, *t);
+  }
+}
+
+}  // namespace
+
+void check(const op::LatentKeysForward& op) { require_latent_keys(op.name, op.nope, op.shared, op.k, op.cos, op.sin); }
+
+void check(const op::LatentKeysBackward& op) {
+  require_latent_keys(op.name, op.dnope, op.dshared, op.dk, op.cos, op.sin);
 }
 
 }  // namespace assay::compute

@@ -169,4 +169,17 @@ void CpuBackend::execute(const op::Rotary& op) {
                                                   op.inverse);
 }
 
+void CpuBackend::execute(const op::LatentKeysForward& op) {
+  if (preparing()) return;
+  data_kernels(isa_).latent_keys_forward[index_of(op.k.dtype)](
+      op.k.data, op.nope.data, op.shared.data, data_of<float>(op.cos), data_of<float>(op.sin), latent_keys_shape(op));
+}
+
+void CpuBackend::execute(const op::LatentKeysBackward& op) {
+  if (preparing()) return;
+  data_kernels(isa_).latent_keys_backward[index_of(op.dk.dtype)](op.dnope.data, op.dshared.data, op.dk.data,
+                                                                 data_of<float>(op.cos), data_of<float>(op.sin),
+                                                                 latent_keys_shape(op));
+}
+
 }  // namespace assay::cpu

@@ -110,4 +110,16 @@ void CudaBackend::execute(const op::Rotary& op) {
   launch_rotary(stream(), op.x.dtype, op.x.data, data_of<float>(op.cos), data_of<float>(op.sin), shape, op.inverse);
 }
 
+void CudaBackend::execute(const op::LatentKeysForward& op) {
+  if (preparing()) return;
+  launch_latent_keys_forward(stream(), op.k.dtype, op.k.data, op.nope.data, op.shared.data, data_of<float>(op.cos),
+                             data_of<float>(op.sin), latent_keys_shape(op));
+}
+
+void CudaBackend::execute(const op::LatentKeysBackward& op) {
+  if (preparing()) return;
+  launch_latent_keys_backward(stream(), op.dk.dtype, op.dnope.data, op.dshared.data, op.dk.data, data_of<float>(op.cos),
+                              data_of<float>(op.sin), latent_keys_shape(op));
+}
+
 }  // namespace assay::cuda

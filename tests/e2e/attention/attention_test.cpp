@@ -85,6 +85,17 @@ TEST_F(Attention, PackedDocumentsAreVerifiedInEveryWay) {
   expect_all_verified(records);
 }
 
+TEST_F(Attention, ValuesOfAnotherWidthAreVerifiedInEveryWay) {
+  const std::string shape = "batch_size = 2\nheads = 3\nhead_dim = 9\nseq = 33\n";
+  const auto records = run_cases(shape, both_ways + "value_dim = [5, 12]");
+  ASSERT_EQ(records.size(), 8u);
+  expect_all_verified(records);
+  const RunResult refused =
+      run_experiment({.plugin = "attention", .params = shape + "value_dim = 5\nprojections = true\n"});
+  EXPECT_NE(refused.exit.code, 0);
+  EXPECT_NE(refused.output.find("expected projections = false, or value_dim left out"), std::string::npos);
+}
+
 TEST_F(Attention, Bf16AndOtherHeadDimensionsAreVerified) {
   auto records = run_cases("batch_size = 3\ndtype = \"bf16\"\nhead_dim = 32", both_ways + "seq = [1, 7, 129]");
   EXPECT_EQ(records.size(), 12u);

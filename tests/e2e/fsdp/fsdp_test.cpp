@@ -97,6 +97,19 @@ TEST_F(Fsdp, ServesGroupedQueriesWithBiases) {
   EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
 }
 
+// Its matrices are of a layer's block, its norms resident.
+TEST_F(Fsdp, ServesLatentAttention) {
+  const auto records = records_of(
+      {.plugin = "fsdp",
+       .params = "d_model = 48\nd_ff = 80\nheads = 3\nkv_lora_rank = 20\nq_lora_rank = 14\nqk_nope_head_dim = 10\n"
+                 "qk_rope_head_dim = 6\nv_head_dim = 12\nlayers = 2\nvocab_size = 151\nbatch_size = 2\n"
+                 "context_length = 24\n",
+       .measure = "warmup = 1\nsteps = 2",
+       .run = "threads = 1\nranks = 2"});
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
+}
+
 // What plugins/fsdp/README.md says of a step of `micro_batches` of which each reduces its gradients, or the last one.
 void expect_exchanged(const json& r, bool tied, bool reshard, std::int64_t micro_batches, bool reduces_each) {
   const Shards shards(r["ranks"]);

@@ -75,6 +75,19 @@ TEST_F(Moe, BiasesSharedExpertsAndDenseLayersAreVerified) {
                       "expert_biases = [false, true]\nexecution = [\"graph\", \"eager\"]"));
 }
 
+// The preset's latent attention, 512 columns of a latent, 128 + 64 of a head's key and 128 of its value, with yarn.
+TEST_F(Moe, DeepSeekHasItsLatentAttention) {
+  const auto records = run_cases(
+      "model = \"deepseek-v2-lite\"\nd_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nkv_heads = 2\nvocab_size = 96\n"
+      "batch_size = 1\ncontext_length = 16\nexperts = 4\nexperts_per_token = 2\nexpert_d_ff = 16\nshared_d_ff = 24\n",
+      "execution = [\"graph\", \"eager\"]");
+  expect_ok(records);
+  const int attention = 32 * (2 * 192 + 512 + 64) + 512 + 512 * 2 * (128 + 128) + 2 * 128 * 32;
+  for (const json& record : records)
+    EXPECT_EQ(metric(record, "parameters"),
+              2 * 96 * 32 + 32 + 2 * (attention + 2 * 32) + 3 * 32 * 64 + 4 * 32 + 3 * 4 * 32 * 16 + 3 * 32 * 24);
+}
+
 TEST_F(Moe, LossesOfTheRouterMicroBatchesAndRecomputationAreVerified) {
   expect_ok(run_cases(small + "experts_per_token = 2\naccumulation_steps = 2\nloss_chunks = 3\n"
                               "balance_coefficient = 0.5\nz_coefficient = 0.1\n",

@@ -38,6 +38,16 @@ TEST(AttentionProblem, DocumentsLeaveTheirPairs) {
   EXPECT_EQ(forward_flops(packed), 4u * 8 * 2 * 16 * (1 + 2 * 210 + (180 + 35) * 20));
 }
 
+TEST(AttentionProblem, ValuesMayHaveAWidthOfTheirOwn) {
+  Problem latent = small;
+  latent.value_dim = 12;
+  EXPECT_EQ(forward_flops(latent), 2u * 16 * 256 * 256 * (16 + 12));
+  EXPECT_EQ(forward_bytes(latent), 2u * 16 * 256 * (16 + 12) * 2);
+  EXPECT_EQ(backward_bytes(latent), 4u * 16 * 256 * (16 + 12) * 2);
+  latent.causal = true, latent.window = 20;
+  EXPECT_EQ(forward_flops(latent), 2u * 8 * 2 * (16 + 12) * (20 * 21 / 2 + 236 * 20));
+}
+
 TEST(AttentionProblem, BytesAreThoseOfTheTensorsWithoutTheScores) {
   EXPECT_EQ(forward_bytes(small), 4u * 16 * 256 * 16 * 2);
   EXPECT_EQ(backward_bytes(small), 8u * 16 * 256 * 16 * 2);

@@ -128,6 +128,19 @@ TEST(Cost, OfPackedDocumentsIsThatOfTheirPairs) {
   EXPECT_EQ(cost(forward).flops, 3u * 33 * 2 * (2 * 16));
 }
 
+// Latent attention's: scores over the width of keys, results and their gradients over that of values.
+TEST(Cost, OfAttentionWithValuesOfAnotherWidth) {
+  const Tensor q = tensor({1, 4, 2, 24}), k = tensor({1, 6, 2, 24}), v = tensor({1, 6, 2, 16}),
+               out = tensor({1, 4, 2, 16});
+  const Tensor lse = tensor({1, 2, 4});
+  const AttentionShape shape{.scale = 0.25F, .causal = false};
+  const op::AttentionForward forward{.q = q, .k = k, .v = v, .out = out, .lse = lse, .shape = shape};
+  EXPECT_EQ(cost(forward).flops, 48u * 2 * (24 + 16));
+  const op::AttentionBackward backward{
+      .q = q, .k = k, .v = v, .out = out, .lse = lse, .dout = out, .dq = q, .dk = k, .dv = v, .shape = shape};
+  EXPECT_EQ(cost(backward).flops, 48u * 2 * (3 * 24 + 2 * 16));
+}
+
 // 32 rows of a table of a million: what is looked up, in the table's type.
 TEST(Cost, OfALookUpIsItsRowsAlone) {
   const op::EmbeddingForward op{

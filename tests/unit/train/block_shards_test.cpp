@@ -47,7 +47,11 @@ TEST(BlockShards, TakeGroupsWhole) {
 TEST(BlockShards, EveryElementOfADecoderHasOneKeeper) {
   DecoderConfig model;
   model.d_model = 48, model.d_ff = 80, model.layers = 3, model.heads = 2, model.vocab_size = 151;
-  for (const std::int64_t ranks : {1, 2, 3, 4, 7}) {
+  const models::LatentAttention latent{
+      .kv_lora_rank = 10, .q_lora_rank = 9, .qk_nope_head_dim = 5, .qk_rope_head_dim = 4, .v_head_dim = 7};
+  for (const auto& [ranks, attention] : std::initializer_list<std::pair<std::int64_t, models::LatentAttention>>{
+           {1, {}}, {2, {}}, {3, {}}, {4, {}}, {7, {}}, {2, latent}, {3, latent}}) {
+    model.latent = attention;
     ParameterSet set(model.precision), kept(model.precision);
     const models::DecoderParameters ids = add_decoder_parameters(set, model);
     ShardedBlocks blocks(0, ranks, {});

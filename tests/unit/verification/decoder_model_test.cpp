@@ -106,7 +106,13 @@ TEST(DecoderParameters, AreThoseOfThePublishedDescription) {
   wide_heads.head_dim = 12, wide_heads.qk_norm = true;
   models::DecoderConfig with_sinks = grouped;
   with_sinks.attention_sinks = with_sinks.output_bias = true;
-  for (const models::DecoderConfig& config : {small_model(), grouped, tied, wide_heads, with_sinks})
+  models::DecoderConfig latent = small_model();
+  latent.latent = {.kv_lora_rank = 10, .qk_nope_head_dim = 5, .qk_rope_head_dim = 4, .v_head_dim = 7};
+  models::DecoderConfig latent_queries = latent;
+  latent_queries.latent.q_lora_rank = 9;
+  EXPECT_NE(reason_for(latent, latent_queries), "");
+  for (const models::DecoderConfig& config :
+       {small_model(), grouped, tied, wide_heads, with_sinks, latent, latent_queries})
     EXPECT_EQ(reason_for(config, config), "");
 }
 

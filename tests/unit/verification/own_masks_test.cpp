@@ -48,6 +48,9 @@ class OwnMasks final : public test::BrokenBackend {
 
 struct MaskedSizes {
   std::int64_t batch, queries, keys, heads, depth;
+  std::int64_t other_value_depth = 0;  // 0: as `depth`
+
+  std::int64_t value_depth() const { return other_value_depth > 0 ? other_value_depth : depth; }
 };
 
 // What the audit says of both directions; "wrong: ..." where it throws.
@@ -60,17 +63,19 @@ std::string audited(Masks masks, const MaskedSizes& s, bool causal, float probab
   const auto take = [&](std::size_t bytes) {
     return memory.emplace_back(host.host(), ASSAY_MEMORY_DATA, bytes, "").data();
   };
-  const auto tensor = [&](std::int64_t tokens, bool drawn) {
-    const std::int64_t count = s.batch * tokens * s.heads * s.depth;
-    const Tensor t(take(static_cast<std::size_t>(count) * 2), DType::bf16, {s.batch, tokens, s.heads, s.depth});
+  const auto tensor = [&](std::int64_t tokens, std::int64_t width, bool drawn) {
+    const std::int64_t count = s.batch * tokens * s.heads * width;
+    const Tensor t(take(static_cast<std::size_t>(count) * 2), DType::bf16, {s.batch, tokens, s.heads, width});
     std::vector<float> values(static_cast<std::size_t>(count));
     for (float& x : values) x = drawn ? normal(random) : 0;
     workload::upload_f32(*backend, t, values);
     return t;
   };
-  const Tensor q = tensor(s.queries, true), k = tensor(s.keys, true), v = tensor(s.keys, true);
-  const Tensor dout = tensor(s.queries, true), out = tensor(s.queries, false), dq = tensor(s.queries, false);
-  const Tensor dk = tensor(s.keys, false), dv = tensor(s.keys, false);
+  const std::int64_t values = s.value_depth();
+  const Tensor q = tensor(s.queries, s.depth, true), k = tensor(s.keys, s.depth, true);
+  const Tensor v = tensor(s.keys, values, true), dout = tensor(s.queries, values, true);
+  const Tensor out = tensor(s.queries, values, false), dq = tensor(s.queries, s.depth, false);
+  const Tensor dk = tensor(s.keys, s.depth, false), dv = tensor(s.keys, values, false);
   const Tensor lse(take(static_cast<std::size_t>(s.batch * s.heads * s.queries) * 4), DType::f32,
                    {s.batch, s.heads, s.queries});
   const Tensor step(take(8), DType::i64, {1});
@@ -96,8 +101,8 @@ std::string audited(Masks masks, const MaskedSizes& s, bool causal, float probab
 constexpr MaskedSizes many{4, 96, 96, 4, 32};
 
 TEST(OwnMasks, ThatAreSoundAreFoundSo) {
-  for (const MaskedSizes& s :
-       {many, MaskedSizes{2, 7, 7, 2, 8}, MaskedSizes{1, 300, 200, 3, 64}, MaskedSizes{8, 1, 1, 8, 16}})
+  for (const MaskedSizes& s : {many, MaskedSizes{2, 7, 7, 2, 8}, MaskedSizes{1, 300, 200, 3, 64},
+                               MaskedSizes{8, 1, 1, 8, 16}, MaskedSizes{2, 96, 96, 2, 24, 16}})
     for (const bool causal : {true, false})
       for (const float probability : {0.01F, 0.1F, 0.5F}) {
         const std::string text = audited(Masks::sound, s, causal, probability);

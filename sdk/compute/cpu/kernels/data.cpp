@@ -341,6 +341,57 @@ void rotary(void* address, const float* cos, const float* sin, const RotaryShape
   });
 }
 
+// f(where the row of a token begins, from nope, shared and k; its cosines and sines)
+template <class F>
+void each_token(const LatentKeysShape& s, int64_t element_bytes, const float* cos, const float* sin, const F& f) {
+  const int64_t row_bytes = s.heads * (s.nope + 2 * s.pairs) * element_bytes;
+  parallel_rows(s.batch * s.positions, row_bytes, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t batch = r / s.positions, position = r % s.positions;
+      const auto at = [=](const HeadSteps& steps) { return batch * steps.batch + position * steps.position; };
+      f(at(s.of_nope), at(s.of_shared), at(s.of_k), cos + position * s.pairs, sin + position * s.pairs);
+    }
+  });
+}
+
+template <class T>
+void latent_keys_forward(void* k_address, const void* nope_address, const void* shared_address, const float* cos,
+                         const float* sin, const LatentKeysShape& s) {
+  T* const k = static_cast<T*>(k_address);
+  const T* const nope = static_cast<const T*>(nope_address);
+  const T* const shared = static_cast<const T*>(shared_address);
+  each_token(s, sizeof(T), cos, sin, [&](int64_t own, int64_t of_all, int64_t key, const float* c, const float* n) {
+    for (int64_t h = 0; h < s.heads; ++h)
+      __builtin_memcpy(k + key + h * s.of_k.head, nope + own + h * s.of_nope.head, size_t(s.nope) * sizeof(T));
+    each(s.pairs, [&](int64_t i, auto span) {
+      const Pairs pairs =
+          turned(load_pairs(shared + of_all + 2 * i, span), load_span(c + i, span), load_span(n + i, span));
+      for (int64_t h = 0; h < s.heads; ++h) store_pairs(k + key + h * s.of_k.head + s.nope + 2 * i, pairs, span);
+    });
+  });
+}
+
+template <class T>
+void latent_keys_backward(void* dnope_address, void* dshared_address, const void* dk_address, const float* cos,
+                          const float* sin, const LatentKeysShape& s) {
+  T* const dnope = static_cast<T*>(dnope_address);
+  T* const dshared = static_cast<T*>(dshared_address);
+  const T* const dk = static_cast<const T*>(dk_address);
+  each_token(s, sizeof(T), cos, sin, [&](int64_t own, int64_t of_all, int64_t key, const float* c, const float* n) {
+    for (int64_t h = 0; h < s.heads; ++h)
+      __builtin_memcpy(dnope + own + h * s.of_nope.head, dk + key + h * s.of_k.head, size_t(s.nope) * sizeof(T));
+    each(s.pairs, [&](int64_t i, auto span) {
+      const T* const first = dk + key + s.nope + 2 * i;
+      Pairs sum = load_pairs(first, span);
+      for (int64_t h = 1; h < s.heads; ++h) {
+        const Pairs more = load_pairs(first + h * s.of_k.head, span);
+        sum.even += more.even, sum.odd += more.odd;
+      }
+      store_pairs(dshared + of_all + 2 * i, turned(sum, load_span(c + i, span), load_span(n + i, span) * -1.0f), span);
+    });
+  });
+}
+
 }  // namespace
 
 extern const DataKernels data_kernels = {
@@ -364,6 +415,8 @@ extern const DataKernels data_kernels = {
     {{embedding_backward<float, float>, embedding_backward<float, bf16>},
      {embedding_backward<bf16, float>, embedding_backward<bf16, bf16>}},
     {rotary<float>, rotary<bf16>},
+    {latent_keys_forward<float>, latent_keys_forward<bf16>},
+    {latent_keys_backward<float>, latent_keys_backward<bf16>},
 };
 
 }  // namespace assay::cpu::ASSAY_ISA

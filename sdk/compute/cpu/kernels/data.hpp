@@ -8,6 +8,8 @@
 namespace assay::cpu {
 
 using compute::CopyShape;
+using compute::HeadSteps;
+using compute::LatentKeysShape;
 using compute::RotaryShape;
 
 // Index of a floating-point type in kernel tables; the values of compute::DType.
@@ -41,6 +43,10 @@ struct DataKernels {
   void (*embedding_backward[2][2])(void* dtable, const void* dout, const int64_t* ids, int64_t rows, int64_t width,
                                    int64_t table_rows, int32_t* links);
   void (*rotary[2])(void* x, const float* cos, const float* sin, const RotaryShape&, bool inverse);
+  void (*latent_keys_forward[2])(void* k, const void* nope, const void* shared, const float* cos, const float* sin,
+                                 const LatentKeysShape&);
+  void (*latent_keys_backward[2])(void* dnope, void* dshared, const void* dk, const float* cos, const float* sin,
+                                  const LatentKeysShape&);
 };
 
 }  // namespace assay::cpu

@@ -41,6 +41,7 @@
   X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward)            \
   X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)                                                  \
   X(SoftmaxForward) X(SoftmaxBackward) X(AttentionForward) X(AttentionBackward)                                 \
+  X(LatentKeysForward) X(LatentKeysBackward)                                                                    \
   X(RouteForward) X(RouteBackward) X(RoutingLosses) X(GroupRows) X(GatherRows) X(CombineRows)                   \
   X(GroupedMatmul) X(GroupedWeightGradient) X(WeightedGatedForward) X(WeightedGatedBackward)                    \
   X(CrossEntropyForward) X(CrossEntropyBackward) X(CrossEntropyInPlace)                                         \

@@ -2,10 +2,10 @@
 //
 //   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
 //   y = rms_norm(x); final rms_norm; output head. Rotary pairs are interleaved. Keys and values may have fewer heads
-//   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied). The
-//   feed-forward may be a mixture of experts (experts.hpp). Blocks may be Gemma's: each branch has a norm at its end,
-//   too, x += rms_norm(o(...)), norms' weights count from one, the gate has GELU, and embeddings are times
-//   sqrt(d_model).
+//   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied). Queries,
+//   keys and values may be made of latents (latent_attention.hpp). The feed-forward may be a mixture of experts
+//   (experts.hpp). Blocks may be Gemma's: each branch has a norm at its end, too, x += rms_norm(o(...)), norms' weights
+//   count from one, the gate has GELU, and embeddings are times sqrt(d_model).
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 //
@@ -16,6 +16,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/models/decoder_config.hpp>
+#include <assay/models/decoder_weights.hpp>
 #include <assay/models/documents.hpp>
 #include <assay/models/expert_travel.hpp>
 #include <assay/models/experts.hpp>
@@ -33,49 +34,6 @@
 #include <vector>
 
 namespace assay::models {
-
-// Ids of the parameters of one layer, in the order of the arena.
-struct DecoderLayerParameters {
-  train::ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
-  train::ParameterSet::Id q_bias = 0, k_bias = 0, v_bias = 0;  // with qkv_bias
-  train::ParameterSet::Id attention_norm = 0, ffw_norm = 0;    // with post_norms: at the ends of the branches
-  train::ParameterSet::Id q_norm = 0, k_norm = 0;              // with qk_norm; adjacent
-  train::ParameterSet::Id output_bias = 0;                     // with output_bias
-  train::ParameterSet::Id sinks = 0;                           // with attention_sinks: [heads]
-  ExpertParameters experts = {};  // in the place of w2, w1 and w3, of a layer that has them
-};
-struct DecoderParameters {
-  train::ParameterSet::Id lm_head, ln_final, embeddings;  // tied: lm_head is embeddings
-  std::vector<DecoderLayerParameters> layers;
-};
-
-// Adds the parameters with the names that they have in safetensors files; matrices are (out, in). The initial values
-// are normal with std sqrt(2 / (in + out)) for matrices and a tied embedding, std 1 for another embedding, ones for
-// norms (zeros for those that count from one) and zeros for biases and sinks.
-DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
-
-// Which part of the whole model's parameter one of a split model's is.
-struct DecoderPart {
-  train::ParameterSet::Id whole;
-  int dimension = -1;  // that is split; -1: none
-  std::int64_t first = 0, count = 0;
-  compute::Tensor of(const compute::Tensor& whole_tensor) const {
-    return dimension < 0 ? whole_tensor : whole_tensor.slice(dimension, first, count);
-  }
-};
-// By the split model's ids: `own` are its parameters, `whole` those of the same configuration without a split.
-std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train::ParameterSet& own,
-                                       const train::ParameterSet& whole);
-// The arena's range of what every rank has and whose gradients are each rank's terms of a sum: the weights of norms of
-// queries and keys, of which it has its own heads alone, and of the other norms where it has its own rows alone. Empty
-// where the model is not split.
-train::ElementRange decoder_shared_range(const DecoderConfig& config, const train::ParameterSet& own,
-                                         const DecoderParameters& ids);
-
-// The blocks in which the parameters come and go: the embedding, each layer's matrices, the head, which is the
-// embedding once more where it is tied. The weights of norms and the sinks are resident: they are few, and read in
-// another format than the matrices.
-train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
 
 // Floating-point operations of the matrix products and of attention (causal: half of the score matrix; of a layer with
 // a window of w tokens: the pairs of tokens that it has, w (w + 1) / 2 + (T - w) w of a sequence), a multiply-add as
@@ -173,6 +131,7 @@ class DecoderModel : public train::Model {
     Id input, normed1, rstd1, qkv, heads, heads_rstd, turned, attention, lse, scores, branch1, middle, normed2, rstd2,
         gate_up, silu, hidden, branch2;
     PostNorm post1, post2;  // of branch1 and branch2
+    LatentForward latent;
     ContextForward context;
     ExpertForward experts;
     EightBits qkv_8, output_8, gate_up_8, w2_8;
@@ -180,6 +139,7 @@ class DecoderModel : public train::Model {
   struct Backward {
     Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, dheads, scores, dscores, normed1, dnormed1;
     Id dbranch1, dbranch2;  // of branches that end with a norm
+    LatentBackward latent;
     ContextBackward context;
     ExpertBackward experts;
     EightBits w2_8, gate_up_8, output_8, qkv_8;
@@ -439,6 +399,31 @@ class DecoderModel : public train::Model {
   // leaves those of the projection as they are. And their gradients on the way back, which end in g.dqkv.
   void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
   void turn_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
+  // decoder_latent.cpp: the same of latent attention, where they are made of latents; `which` as of heads_of.
+  struct LatentNorm {
+    train::ParameterSet::Id weight;
+    compute::Tensor latent, normed, rstd;
+  };
+  LatentNorm latent_norm(const LatentParameters& p, const Forward& f) const {
+    return {p.kv_norm, plan_[f.latent.latent], plan_[f.latent.normed], plan_[f.latent.rstd]};
+  }
+  LatentNorm queries_norm(const LatentParameters& p, const Forward& f) const {
+    return {p.q_norm, plan_[f.latent.q_latent], plan_[f.latent.q_normed], plan_[f.latent.q_rstd]};
+  }
+  LatentForward plan_latent_forward(const std::string& name);
+  LatentBackward plan_latent_backward(const std::string& name);
+  compute::Tensor latent_heads(const Forward& f, int which) const;
+  compute::Tensor gradient_of_latent_heads(const Backward& g, int which) const;
+  void make_latent_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void latent_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
+  // y = rms_norm(columns) weight^T, and back, where dlatent is memory.
+  void expand_latent(compute::Backend& b, const compute::Tensor& columns, const LatentNorm& norm,
+                     train::ParameterSet::Id weight, const compute::Tensor& y) const;
+  void expand_latent_back(compute::Backend& b, const compute::Tensor& dy, const LatentNorm& norm,
+                          train::ParameterSet::Id weight, const compute::Tensor& dlatent,
+                          const compute::Tensor& dcolumns) const;
+  // Weights whose product of a normed token makes f.qkv: of queries, keys and values, or of queries and latents.
+  std::size_t products_of_token() const { return config_.latent.any() ? 2 : 3; }
   const compute::Tensor& cos_of(std::int64_t layer) const {
     return plan_[config_.rotates_locally(layer) ? local_cos_ : cos_];
   }
@@ -457,7 +442,7 @@ class DecoderModel : public train::Model {
     return config_.output_bias ? set_.compute(p.output_bias) : compute::Tensor();
   }
   compute::Tensor rstd_of_heads(const Forward& f, int which) const;  // not fused
-  compute::Tensor split_heads(const compute::Tensor& x) const;       // [B, T, H, D] of [N, own_q_width]
+  compute::Tensor split_heads(const compute::Tensor& x) const;       // [B, T, H, V] of [N, own_attention_width]
   GateUp gate_up(const Forward& f) const;
 
   DecoderConfig config_;

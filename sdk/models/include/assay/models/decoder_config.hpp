@@ -4,7 +4,9 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/models/experts.hpp>
+#include <assay/models/latent_attention.hpp>
 #include <assay/workload/precision.hpp>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -56,6 +58,7 @@ struct DecoderConfig {
   bool attention_sinks = false;     // each head of a layer has a score more, which is learned and has no value
   double attention_soft_cap = 0.0;  // scores become cap * tanh(score / cap); 0: they stay
   double logit_soft_cap = 0.0;      // the same of the head's logits
+  LatentAttention latent;           // any(): in the place of products of queries, keys and values
   ExpertsConfig experts;
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
@@ -88,11 +91,22 @@ struct DecoderConfig {
   std::int64_t own_context() const { return context_length / context.ranks; }  // tokens of a sequence on this rank
   std::int64_t rows() const { return batch_size * own_context(); }             // tokens of a micro-batch, on this rank
   std::int64_t step_rows() const { return accumulation_steps * rows(); }       // and of a step
-  std::int64_t head_width() const { return head_dim > 0 ? head_dim : d_model / heads; }
+  std::int64_t head_width() const {                                            // of a query and a key
+    return latent.any() ? latent.key_width() : head_dim > 0 ? head_dim : d_model / heads;
+  }
+  std::int64_t value_width() const { return latent.any() ? latent.v_head_dim : head_width(); }
+  std::int64_t rotated_width() const { return latent.any() ? latent.qk_rope_head_dim : head_width(); }
   std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
-  std::int64_t q_width() const { return heads * head_width(); }  // of a token's queries, and of attention's result
-  std::int64_t kv_width() const { return key_heads() * head_width(); }  // of a token's keys, and of its values
-  std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  std::int64_t q_width() const { return heads * head_width(); }           // of a token's queries
+  std::int64_t attention_width() const { return heads * value_width(); }  // and of attention's result
+  std::int64_t kv_width() const { return key_heads() * head_width(); }    // of a token's keys, and of its values
+  std::int64_t qkv_width() const {  // of the product that they all, or the latents that they are made of, come from
+    return latent.any() ? latent.query_width(heads) + latent.down_width() : q_width() + 2 * kv_width();
+  }
+  // Elements of the matrices of a layer's attention, each of which takes a multiply-add of a token.
+  std::int64_t attention_elements() const {
+    return d_model * attention_width() + (latent.any() ? latent.elements(d_model, heads) : d_model * qkv_width());
+  }
   // What is here of a split model: all of it where there is one rank.
   bool is_split() const { return split.ranks > 1; }
   // Of sequences that ranks share out: tokens in a chunk, and where the first or the second chunk of a rank begins.
@@ -105,6 +119,7 @@ struct DecoderConfig {
   std::int64_t own_key_heads() const { return key_heads() / split.ranks; }
   std::int64_t own_width() const { return d_model / split.ranks; }  // of the embedding
   std::int64_t own_q_width() const { return q_width() / split.ranks; }
+  std::int64_t own_attention_width() const { return attention_width() / split.ranks; }
   std::int64_t own_kv_width() const { return kv_width() / split.ranks; }
   std::int64_t own_qkv_width() const { return qkv_width() / split.ranks; }
   std::int64_t own_d_ff() const { return d_ff / split.ranks; }
@@ -125,7 +140,13 @@ struct DecoderConfig {
   double rounding_by_attention() const;
   // The same of the logits' cap, of logits as large as drawn weights make them.
   double rounding_by_logits() const;
-  double usual_logit() const;  // the root mean square of logits
+  double usual_logit() const;   // the root mean square of logits
+  float score_factor() const {  // beside the root of query_scalar(): of latent attention with yarn
+    const double m = latent.mscale_all_dim > 0 && rope_scaling.factor > 1
+                         ? 1 + 0.1 * latent.mscale_all_dim * std::log(rope_scaling.factor)
+                         : 1;
+    return static_cast<float>(m * m);
+  }
   // Whether a layer sees everything whatever the window of those beside it.
   bool sees_all(std::int64_t layer) const {
     return full_attention_every > 0 && (layer + 1) % full_attention_every == 0;

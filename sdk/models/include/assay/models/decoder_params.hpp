@@ -8,6 +8,7 @@
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/models/document_params.hpp>
 #include <assay/train/optimizer_params.hpp>
+#include <span>
 #include <string_view>
 
 namespace assay::models {
@@ -198,7 +199,31 @@ inline constexpr auto rope_scaling_params = table(
     Param::real("rope_attention_factor", 0)
         .at_least(0)
         .at_most(1e3)
-        .help("yarn: what cosines and sines are multiplied by; 0: 1 + 0.1 ln(rope_factor)"));
+        .help("yarn: what cosines and sines are multiplied by; 0: 1 + 0.1 ln(rope_factor)"),
+    Param::real("rope_mscale_all_dim", 0)
+        .at_least(0)
+        .at_most(1e3)
+        .help("yarn, latent attention: scores are multiplied by the square of 1 + 0.1 rope_mscale_all_dim "
+              "ln(rope_factor), unless it is 0"));
+// Keys and values that are made of a latent (DeepSeek-V2, V3), by the names of the published configurations.
+inline constexpr auto latent_params =
+    table(Param::integer("kv_lora_rank", 0)
+              .at_least(0)
+              .at_most(1 << 20)
+              .help("columns of the latent that keys and values are made of (latent attention); 0: there is none"),
+          Param::integer("q_lora_rank", 0)
+              .at_least(0)
+              .at_most(1 << 20)
+              .help("kv_lora_rank: columns of the latent that queries are made of; 0: they are a product of the token"),
+          Param::integer("qk_nope_head_dim", 0)
+              .at_least(0)
+              .at_most(1 << 16)
+              .help("kv_lora_rank: columns of a head's query and key that are not rotated"),
+          Param::integer("qk_rope_head_dim", 0)
+              .at_least(0)
+              .at_most(1 << 16)
+              .help("kv_lora_rank: columns behind them that are, even; all heads share those of keys"),
+          Param::integer("v_head_dim", 0).at_least(0).at_most(1 << 16).help("kv_lora_rank: columns of a head's value"));
 // How blocks differ between families of models.
 inline constexpr auto gate_activations =
     choices<compute::Activation>({{"silu", compute::Activation::silu}, {"gelu_tanh", compute::Activation::gelu_tanh}});
@@ -262,7 +287,7 @@ inline constexpr auto presets_dimensions = join(
               .at_least(0)
               .help("logits x of the head become cap tanh(x / cap); 0: they stay"),
           Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
-    rope_scaling_params, block_params);
+    rope_scaling_params, block_params, latent_params);
 inline constexpr auto dimension_params = join(
     table(
         Param::choice("size", "small", size_names)

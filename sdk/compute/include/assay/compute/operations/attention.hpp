@@ -111,5 +111,23 @@ struct AttentionBackward {
   ASSAY_OPERATION("attention_backward", q, k, v, out, lse, dout, dq, dk, dv, shape, sinks, dsinks)
 };
 
+// The keys of latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.3): each head has columns of its own, which
+// have no position, and behind them those that all heads share, which are turned as Rotary turns:
+// k[b, t, h] = (nope[b, t, h] | rotary(shared[b, t])).
+struct LatentKeysForward {
+  In nope;      // T [B, T, H, D]; honours strides, as all but the tables do
+  In shared;    // T [B, T, R]
+  In cos, sin;  // fp32 [at least T, R/2]
+  Out k;        // T [B, T, H, D + R]
+  ASSAY_OPERATION("latent_keys_forward", nope, shared, cos, sin, k)
+};
+// dshared[b, t] = rotary back of the sum over heads of dk's last R columns; the sum is of fp32, and rounded once.
+struct LatentKeysBackward {
+  In dk;
+  In cos, sin;
+  Out dnope, dshared;  // as nope and shared
+  ASSAY_OPERATION("latent_keys_backward", dk, cos, sin, dnope, dshared)
+};
+
 }  // namespace op
 }  // namespace assay::compute
