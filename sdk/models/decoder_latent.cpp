@@ -35,6 +35,12 @@ void validate_latent(const DecoderConfig& c) {
          "v_head_dim of at least 1, and q_lora_rank of at least 0; given are " +
          std::to_string(a.qk_rope_head_dim) + ", " + std::to_string(a.qk_nope_head_dim) + ", " +
          std::to_string(a.v_head_dim) + " and " + std::to_string(a.q_lora_rank));
+  // A norm of one column leaves a sign; of few its gradient's mean square diverges.
+  constexpr std::int64_t least_columns = 4;
+  if (a.kv_lora_rank < least_columns || (a.q_lora_rank > 0 && a.q_lora_rank < least_columns))
+    fail("latents of " + std::to_string(a.kv_lora_rank) + " and " + std::to_string(a.q_lora_rank) +
+         " columns are normed, and rounding decides norms of so few; expected kv_lora_rank of at least 4, and "
+         "q_lora_rank of 0 or at least 4");
   if (c.kv_heads != 0 && c.kv_heads != c.heads)
     fail("all heads have keys and values of their own, made of one latent; expected kv_heads = 0, or as many as heads");
   if (c.head_dim != 0)

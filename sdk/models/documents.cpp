@@ -73,6 +73,9 @@ void ignore_labels_across_documents(std::span<std::int64_t> labels, std::span<co
 std::vector<std::int64_t> documents_of(const Case& c, std::int64_t length) {
   const auto tokens = c.get<std::int64_t>("document_tokens");
   const DocumentLengths kind = c.choice("document_lengths", document_lengths);
+  if (tokens > length && kind == DocumentLengths::fixed)
+    throw Error(ASSAY_INVALID_ARGUMENT, "document_tokens " + std::to_string(tokens) + " is longer than a sequence of " +
+                                            std::to_string(length) + "; expected at most that, or 0");
   if (tokens > 0) return draw_documents(kind, tokens, length, c.seed());
   if (kind != DocumentLengths::fixed)
     throw Error(ASSAY_INVALID_ARGUMENT,

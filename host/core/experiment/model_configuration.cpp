@@ -290,7 +290,9 @@ class ConfigurationReader {
     for (const char* name : {"experts_per_token", "initial_context_length", "quantization_config"}) fields_.know(name);
     put("unit_alpha", Value(1.702));
     put("unit_offset", Value(1.0));
-    put("unit_limit", fields_.number("swiglu_limit"));
+    const auto limit = fields_.number("swiglu_limit");
+    if (limit && !(*limit > 0)) return fields_.problem("swiglu_limit", "above 0");
+    put("unit_limit", limit);
   }
 
   void read_feed_forward(const Family& family) {

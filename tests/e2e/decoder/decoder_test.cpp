@@ -383,6 +383,7 @@ TEST_F(Decoder, SettingsThatHaveNoEffectOrNoPlaceAreNamed) {
             {"size = \"tiny\"\nleave_multiprocessors = 8\n" + step, "set update = \"beside_backward\""},
             {"size = \"tiny\"\nexecution = \"eager\"\nkeep_outputs = true", "keep_outputs is of the fused operations"},
             {"size = \"tiny\"\ndocument_lengths = \"log_normal\"", "set document_tokens, their mean length"},
+            {"size = \"tiny\"\ncontext_length = 16\ndocument_tokens = 17", "is longer than a sequence of 16"},
             {"size = \"tiny\"\nmoments = \"bf16\"", "expected optimizer = \"adamw\" and pass = \"train_step\""}})) {
     run_cases(params, "", 2);
     EXPECT_TRUE(contains(output(), words)) << output();

@@ -257,6 +257,7 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(problem(gpt_oss, R"({"attention_bias": false})"),
             "\"attention_bias\" is false; expected true: models of this family have biases");
   EXPECT_EQ(problem(gpt_oss, R"({"swiglu_limit": null})"), "\"swiglu_limit\" is missing");
+  EXPECT_EQ(problem(gpt_oss, R"({"swiglu_limit": 0})"), "\"swiglu_limit\" is 0; expected above 0");
   EXPECT_EQ(problem(gemma2, R"({"final_logit_softcapping": 0})"),
             "\"final_logit_softcapping\" is 0; expected above 0, or null where there is none");
   EXPECT_EQ(problem(qwen3, R"({"head_dim": null})"), "\"head_dim\" is missing");

@@ -95,6 +95,9 @@ TEST(LatentDecoder, RefusesWhatDoesNotGoWithIt) {
   EXPECT_EQ(refusal([](auto& c) { c.latent.qk_rope_head_dim = 5; }),
             "kv_lora_rank = 20 is of latent attention, which needs qk_rope_head_dim, an even number of at least 2, "
             "qk_nope_head_dim and v_head_dim of at least 1, and q_lora_rank of at least 0; given are 5, 10, 12 and 0");
+  EXPECT_NE(refusal([](auto& c) { c.latent.kv_lora_rank = 3; }).find("expected kv_lora_rank of at least 4"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.latent.q_lora_rank = 1; }).find("latents of 20 and 1 columns"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.kv_heads = 1; }).find("expected kv_heads = 0"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.head_dim = 16; }).find("expected head_dim = 0"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.latent.mscale_all_dim = 1; }).find("of rope_scaling = \"yarn\""),
