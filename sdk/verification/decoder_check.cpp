@@ -150,9 +150,16 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 // Scores beyond size one, caps below it and norms of few columns make roundings larger before they reach the gradients.
 // Found, of scores of 4 to 1e5 in fp32 and of 4 to 16 in bf16, of caps from 1 to 1e-4: a half of this and less. Such
 // errors are those of the queries whose two largest scores are close, a share of 1 / score of them.
+// The rows whose losses make the mean: the last token of a document, but for a sequence's, has no label.
+static std::int64_t rows_with_labels(const models::DecoderConfig& c) {
+  if (c.documents.empty()) return c.step_rows();
+  const auto borders = static_cast<std::int64_t>(c.documents.size()) - 1;
+  return c.step_rows() / c.context_length * (c.context_length - borders);
+}
+
 PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
-  PathTolerance tolerance = path_tolerance(c.precision, c.layers, c.step_rows());
+  PathTolerance tolerance = path_tolerance(c.precision, c.layers, rows_with_labels(c));
   for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
     *by *= c.rounding_by_attention() * c.rounding_by_logits() * (c.post_norms ? std::sqrt(30.0 / 26) : 1);
   const auto tokens = static_cast<double>(c.context_length);

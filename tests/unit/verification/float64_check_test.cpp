@@ -147,5 +147,17 @@ TEST(Float64Check, OfManyTokensAndWordsToleratesNoMore) {
   EXPECT_EQ(verification::decoder_tolerance(model).gradient, most.gradient) << "a cap far above the scores";
 }
 
+// Of documents of one token the last one of each sequence has a label.
+TEST(Float64Check, ALossOfFewLabelsIsAMeanOfFew) {
+  models::DecoderConfig model = test::small_trainer().model;
+  model.precision = workload::precision_policy("bf16", "cpu");
+  model.context_length = 128;
+  const double whole = verification::decoder_tolerance(model).loss;
+  model.documents.assign(128, 1);
+  const auto few = verification::path_tolerance(model.precision, model.layers, model.batch_size);
+  EXPECT_EQ(verification::decoder_tolerance(model).loss, few.loss);
+  EXPECT_GT(few.loss, 2 * whole);
+}
+
 }  // namespace
 }  // namespace assay::train
