@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { most_params = 64, most_metrics = 64, most_phases = 32, steps = 3, asks_for_newer_host = 3 };
+enum { most_params = 256, most_metrics = 64, most_phases = 32, steps = 3, asks_for_newer_host = 3 };
 
 static _Noreturn void fail(const char* what, const char* why) {
   printf("failed %s: %s\n", what, why);
