@@ -135,6 +135,13 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
   return with_scores_in_parts(opposite_path(timed));
 }
 
+// The rows whose losses make the mean: the last token of a document, but for a sequence's, has no label.
+static std::int64_t rows_with_labels(const models::DecoderConfig& c) {
+  if (c.documents.empty()) return c.step_rows();
+  const auto borders = static_cast<std::int64_t>(c.documents.size()) - 1;
+  return c.step_rows() / c.context_length * (c.context_length - borders);
+}
+
 // The gradient by a score is p (dp - sum p dp), a difference of terms that the values and their gradient make. Where it
 // is small, the gradients by queries and keys are small beside that by the values, and yet off by the roundings of the
 // terms: of the normed state, of the values, of the result, and where attention is not tiled of p and of dp, which is 8
@@ -150,13 +157,6 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 // Scores beyond size one, caps below it and norms of few columns make roundings larger before they reach the gradients.
 // Found, of scores of 4 to 1e5 in fp32 and of 4 to 16 in bf16, of caps from 1 to 1e-4: a half of this and less. Such
 // errors are those of the queries whose two largest scores are close, a share of 1 / score of them.
-// The rows whose losses make the mean: the last token of a document, but for a sequence's, has no label.
-static std::int64_t rows_with_labels(const models::DecoderConfig& c) {
-  if (c.documents.empty()) return c.step_rows();
-  const auto borders = static_cast<std::int64_t>(c.documents.size()) - 1;
-  return c.step_rows() / c.context_length * (c.context_length - borders);
-}
-
 PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, rows_with_labels(c));
