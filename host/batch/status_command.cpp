@@ -57,7 +57,7 @@ class Lines {
   std::size_t count_ = 0;
 };
 
-// What the batch scripts of lost cases have printed last: Slurm's own errors stand there.
+// Prints the last lines of the batch scripts of lost cases: they hold Slurm's own errors.
 void say_why_lost(const fs::path& run, const RunStatus& status) {
   std::set<std::string> told;
   for (const CaseStatus& c : status.cases) {

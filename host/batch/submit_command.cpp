@@ -138,7 +138,7 @@ class SubmitCommand {
     if (request_.check) return check(site, mistakes, files);
     std::vector<Prepared> prepared;
     std::int64_t array_size_max = 1;
-    // What is wrong with the site stands before what a site decides.
+    // A mistake of the site comes before all that the site decides.
     if (mistakes.empty()) array_size_max = request_.dry_run ? array_size_or_standard() : slurm_.array_size_max();
     for (const std::string& file : files) {
       run::LoadResult result = mistakes.empty() ? load_for_nodes(file, site) : load(file, {});

@@ -8,12 +8,17 @@
 
 namespace moe {
 
-// Latent attention and the scaling of its rotation; a model without them has no rows of it.
+// Latent attention; a model without it has no rows of it.
 struct LatentPreset {
   std::int64_t kv_lora_rank = 0, q_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
-  // yarn, with mscale and mscale_all_dim alike, so that cosines and sines stay.
-  double rope_factor = 1, mscale_all_dim = 0;
-  std::int64_t rope_original_context = 0;
+};
+// A rotation that yarn scales; a model without it has no rows of it.
+struct YarnPreset {
+  double factor = 0;
+  std::int64_t original_context = 0;
+  bool truncate = true;
+  double attention_factor = 0;  // 1 where mscale and mscale_all_dim are alike: cosines and sines stay
+  double mscale_all_dim = 0;
 };
 struct Preset {
   const char* name;
@@ -24,9 +29,8 @@ struct Preset {
   double unit_alpha = 1, unit_limit = 0, unit_offset = 0;
   std::int64_t sliding_window = 0, full_attention_every = 0;
   bool attention_sinks = false, output_bias = false;
-  double yarn_factor = 0,
-         yarn_original_context = 0;  // of a rotation that yarn scales, between pairs that are not whole
   LatentPreset latent = {};
+  YarnPreset yarn = {};
 };
 
 inline constexpr std::array<Preset, 5> models{{
@@ -78,8 +82,7 @@ inline constexpr std::array<Preset, 5> models{{
      .full_attention_every = 2,
      .attention_sinks = true,
      .output_bias = true,
-     .yarn_factor = 32,
-     .yarn_original_context = 4096},
+     .yarn = {.factor = 32, .original_context = 4096, .truncate = false}},
     {.name = "deepseek-v2-lite",
      .d_model = 2048,
      .d_ff = 10'944,
@@ -95,13 +98,8 @@ inline constexpr std::array<Preset, 5> models{{
      .rope_theta = 1e4,
      .norm_eps = 1e-6,
      .normalized_weights = false,
-     .latent = {.kv_lora_rank = 512,
-                .qk_nope_head_dim = 128,
-                .qk_rope_head_dim = 64,
-                .v_head_dim = 128,
-                .rope_factor = 40,
-                .mscale_all_dim = 0.707,
-                .rope_original_context = 4096}},
+     .latent = {.kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128},
+     .yarn = {.factor = 40, .original_context = 4096, .attention_factor = 1, .mscale_all_dim = 0.707}},
     {.name = "mixtral-8x7b",
      .d_model = 4096,
      .d_ff = 14'336,
@@ -120,9 +118,9 @@ inline constexpr auto model_names =
     std::apply([](const auto&... model) { return assay::names(model.name..., "config_file"); }, models);
 
 inline constexpr auto presets = [] {
-  constexpr std::size_t of_each = 25, of_yarn = 6, of_latent = 10;
+  constexpr std::size_t of_each = 25, of_yarn = 8, of_latent = 5;
   constexpr std::size_t scaled =
-      std::count_if(models.begin(), models.end(), [](const Preset& m) { return m.yarn_factor > 0; });
+      std::count_if(models.begin(), models.end(), [](const Preset& m) { return m.yarn.factor > 0; });
   constexpr std::size_t latent =
       std::count_if(models.begin(), models.end(), [](const Preset& m) { return m.latent.kv_lora_rank > 0; });
   std::array<assay::Preset, of_each * models.size() + of_yarn * scaled + of_latent * latent> all{};
@@ -149,21 +147,18 @@ inline constexpr auto presets = [] {
     boolean("expert_biases", m.expert_biases);
     integer("sliding_window", m.sliding_window), integer("full_attention_every", m.full_attention_every);
     boolean("attention_sinks", m.attention_sinks), boolean("output_bias", m.output_bias);
-    if (m.yarn_factor > 0) {
-      all[i++] = assay::Preset::text("model", m.name, "rope_scaling", "yarn");
-      real("rope_factor", m.yarn_factor);
-      integer("rope_original_context", static_cast<std::int64_t>(m.yarn_original_context));
-      real("rope_beta_fast", 32), real("rope_beta_slow", 1);
-      boolean("rope_truncate", false);
-    }
     real("unit_alpha", m.unit_alpha), real("unit_limit", m.unit_limit), real("unit_offset", m.unit_offset);
-    if (m.latent.kv_lora_rank == 0) continue;
-    integer("kv_lora_rank", m.latent.kv_lora_rank), integer("q_lora_rank", m.latent.q_lora_rank);
-    integer("qk_nope_head_dim", m.latent.qk_nope_head_dim), integer("qk_rope_head_dim", m.latent.qk_rope_head_dim);
-    integer("v_head_dim", m.latent.v_head_dim);
-    all[i++] = assay::Preset::text("model", m.name, "rope_scaling", "yarn");
-    real("rope_factor", m.latent.rope_factor), integer("rope_original_context", m.latent.rope_original_context);
-    real("rope_attention_factor", 1), real("rope_mscale_all_dim", m.latent.mscale_all_dim);
+    if (m.latent.kv_lora_rank > 0) {
+      integer("kv_lora_rank", m.latent.kv_lora_rank), integer("q_lora_rank", m.latent.q_lora_rank);
+      integer("qk_nope_head_dim", m.latent.qk_nope_head_dim), integer("qk_rope_head_dim", m.latent.qk_rope_head_dim);
+      integer("v_head_dim", m.latent.v_head_dim);
+    }
+    if (m.yarn.factor > 0) {
+      all[i++] = assay::Preset::text("model", m.name, "rope_scaling", "yarn");
+      real("rope_factor", m.yarn.factor), integer("rope_original_context", m.yarn.original_context);
+      real("rope_beta_fast", 32), real("rope_beta_slow", 1), boolean("rope_truncate", m.yarn.truncate);
+      real("rope_attention_factor", m.yarn.attention_factor), real("rope_mscale_all_dim", m.yarn.mscale_all_dim);
+    }
   }
   return all;
 }();

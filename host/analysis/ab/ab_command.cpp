@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 constexpr int exit_cannot_tell = 3, exit_skip_commit = 125, exit_end_bisection = 255;
 
-// What the options ask for, checked.
+// Holds what the options ask for, after their check.
 struct Checked {
   CommonPart common;
   std::vector<SideSpec> sides;
@@ -213,7 +213,7 @@ class AbRun {
  public:
   explicit AbRun(Checked request) : request_(std::move(request)) {}
 
-  // Nothing when both sides are sound, else the exit code.
+  // Returns the exit code where a side is not sound.
   std::optional<int> check() {
     for (std::size_t i = 0; i < request_.sides.size(); ++i) {
       const SideSpec& side = request_.sides[i];

@@ -57,7 +57,7 @@ std::optional<Network> network_of(const ForecastRequest& request) {
 
 Wires wires_of(const std::vector<ObservedCase>& cases, const std::vector<StepFamily>& families,
                const std::set<int>& allowed) {
-  // What collectives cost alone is told best by those that ran alone.
+  // Collectives that ran alone show best what one costs alone.
   std::map<Link, std::vector<WirePoint>> of_link;
   for (const auto& points : {wire_points(cases), wire_points(families)}) {
     std::map<Link, std::vector<WirePoint>> these;
