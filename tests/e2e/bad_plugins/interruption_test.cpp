@@ -9,10 +9,10 @@
 namespace assay::test {
 namespace {
 
-// Ten cases of half a second or so: slow enough to be caught in the middle, with nothing bad in them.
+// Six cases of half a second or so: slow enough to be caught in the middle, with nothing bad in them.
 const ExperimentText slow_sweep{.plugin = "bad_sometimes_bad",
                                 .params = "bad_at = -1\nstep_ms = 30",
-                                .sweep = "i = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"};
+                                .sweep = "i = [0, 1, 2, 3, 4, 5]"};
 
 class Interruption : public BadPluginSandbox {
  protected:
@@ -36,10 +36,10 @@ class Interruption : public BadPluginSandbox {
       EXPECT_EQ(record.value("status", ""), "ok") << record.dump(2);
       ++rows_of[record["axes"]["i"].get<int>()];
     }
-    EXPECT_EQ(rows_of.size(), 10u);
+    EXPECT_EQ(rows_of.size(), 6u);
     for (const auto& [i, rows] : rows_of) EXPECT_EQ(rows, 1) << "i = " << i;
     const std::string table = text_of(run_folders().back() / "table.csv");
-    EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 11) << table;
+    EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 7) << table;
   }
 };
 
@@ -50,7 +50,7 @@ TEST_F(Interruption, AKilledHostIsResumed) {
   EXPECT_TRUE(all_descendants_are_gone()) << "a worker outlived the host";
   const std::vector<std::string> finished = case_lines();
   ASSERT_GE(finished.size(), 3u);
-  ASSERT_LT(finished.size(), 10u);
+  ASSERT_LT(finished.size(), 6u);
   expect_resume_completes(finished);
 }
 
@@ -61,7 +61,7 @@ TEST_F(Interruption, AHalfWrittenLastLineIsRunAgain) {
   const std::filesystem::path file = run_folders().back() / "cases.jsonl";
   std::vector<std::string> finished = case_lines();
   ASSERT_GE(finished.size(), 3u);
-  ASSERT_LT(finished.size(), 10u);
+  ASSERT_LT(finished.size(), 6u);
   std::uintmax_t whole_bytes = 0;
   for (const std::string& line : finished) whole_bytes += line.size() + 1;
   std::filesystem::resize_file(file, whole_bytes - 10);
@@ -82,7 +82,7 @@ TEST_F(Interruption, SigintKeepsWhatIsFinished) {
     for (std::size_t i = 0; i < records.size(); ++i)
       if (records[i].value("status", "") == "ok") finished.push_back(lines[i]);
     ASSERT_GE(finished.size(), 3u);
-    ASSERT_LT(finished.size(), 10u);
+    ASSERT_LT(finished.size(), 6u);
     EXPECT_PRED2(contains, output(), "--resume");
     expect_resume_completes(finished);
   }
