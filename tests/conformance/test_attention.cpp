@@ -140,6 +140,9 @@ const AttentionSizes cudnn_sizes[] = {
     {1, 192, 192, 2, 64},  {1, 200, 256, 2, 64}, {1, 2, 128, 1, 64},   {1, 300, 128, 1, 128},
 };
 
+// Whole blocks of cuDNN's: a CPU takes the same paths with others, sooner.
+bool is_for_cudnn(const AttentionSizes& s) { return s.queries % 128 == 0 && s.keys % 128 == 0; }
+
 // A query without keys has lse -infinity, which relative errors cannot compare.
 void check_lse(DType t, const Values& got, const Values& expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -289,7 +292,8 @@ TEST(Attention, SlidingWindow) {
                      {{1, 300, 300, 1, 128}, 1'000}, {{1, 128, 256, 2, 64}, 70}};
   for (const DType t : float_types())
     for (const auto& [sizes, window] : cases)
-      for (const bool causal : {false, true}) test_attention(t, sizes, {causal, window}, AttentionLayout::packed);
+      for (const bool causal : {false, true})
+        if (is_cuda() || !is_for_cudnn(sizes)) test_attention(t, sizes, {causal, window}, AttentionLayout::packed);
   test_attention(DType::f32, {1, 130, 130, 2, 16}, {true, 40}, AttentionLayout::packed, 0.1F);
 }
 
@@ -298,10 +302,11 @@ TEST(Attention, SlidingWindow) {
 TEST(Attention, SoftCapAndSinks) {
   const auto sinks = [](std::int64_t heads) { return random_values(DType::f32, heads, 14, 1.0, 3.0); };
   for (const DType t : float_types())
-    for (const AttentionSizes& s : {AttentionSizes{2, 130, 130, 4, 32, 2}, AttentionSizes{1, 256, 256, 2, 64}})
+    for (const AttentionSizes& s :
+         {AttentionSizes{is_cuda() ? 2 : 1, 130, 130, 4, 32, 2}, AttentionSizes{1, 256, 256, 2, 64}})
       for (const bool causal : {false, true})
         for (const std::int64_t window : {0, 50}) {
-          if (!causal && window == 0 && s.queries == 256) continue;
+          if (is_for_cudnn(s) && (!is_cuda() || (!causal && window == 0))) continue;
           test_attention(t, s, {causal, window, 1.5}, AttentionLayout::packed);
           test_attention(t, s, {causal, window, 0.0, sinks(s.heads)}, AttentionLayout::packed);
           if (causal) test_attention(t, s, {causal, window, 1.5, sinks(s.heads)}, AttentionLayout::packed);
@@ -315,7 +320,8 @@ TEST(Attention, SoftCapAndSinks) {
 // alone.
 TEST(Attention, ValuesOfAnotherWidth) {
   const Values sinks = random_values(DType::f32, 2, 14, 1.0, 3.0);
-  const AttentionSizes latent{1, 256, 256, 2, 192, 0, 128};
+  const std::int64_t tokens = is_cuda() ? 256 : 130;
+  const AttentionSizes latent{1, tokens, tokens, 2, 192, 0, 128};
   for (const DType t : float_types()) {
     for (const AttentionLayout layout : {AttentionLayout::packed, AttentionLayout::heads_outside})
       test_attention(t, latent, true, layout);
@@ -335,7 +341,7 @@ TEST(Attention, OfPackedDocuments) {
   const std::vector<std::int64_t> many = {1, 127, 1, 200, 96, 5, 100, 530}, few = {130, 1, 1, 63, 65};
   const std::vector<std::int64_t> of_256 = {64, 2, 126, 64, 256};
   for (const DType t : float_types()) {
-    test_attention(t, {2, 256, 256, 4, 64, 2}, {true, 0, 0.0, {}, of_256}, AttentionLayout::packed);
+    if (is_cuda()) test_attention(t, {2, 256, 256, 4, 64, 2}, {true, 0, 0.0, {}, of_256}, AttentionLayout::packed);
     test_attention(t, {2, 530, 530, 2, 32, 1}, {true, 0, 0.0, {}, many}, AttentionLayout::packed);
     test_attention(t, {2, 530, 530, 2, 32}, {true, 60, 0.0, {}, many}, AttentionLayout::packed);
     test_attention(t, {2, 130, 130, 2, 16}, {true, 0, 1.5, sinks, few}, AttentionLayout::packed);
