@@ -34,7 +34,7 @@ double DecoderConfig::usual_score() const {
          std::sqrt(static_cast<double>(head_width()) / query_scalar());
 }
 
-double DecoderConfig::rounding_by_scores() const {
+double DecoderConfig::rounding_growth_of_scores() const {
   const double score = std::max(1.0, usual_score());
   return attention_soft_cap > 0 ? std::max(score, 2 * score / attention_soft_cap) : score;
 }
@@ -42,14 +42,14 @@ double DecoderConfig::rounding_by_scores() const {
 // Where a head is short its error is as 1 / length^2 and its gradient as 1 / length. Of n normal columns of unit size
 // the mean square of the one is n / (n - 4) times that of the other; at 4 columns it grows with the logarithm of the
 // number of heads, 9 of some 1e5.
-double DecoderConfig::rounding_by_attention() const {
+double DecoderConfig::rounding_growth_of_attention() const {
   constexpr std::int64_t few_columns = 16;  // of more it is 1.15 and less
-  if (!qk_norm || head_width() >= few_columns) return rounding_by_scores();
+  if (!qk_norm || head_width() >= few_columns) return rounding_growth_of_scores();
   const auto n = static_cast<double>(head_width());
-  return rounding_by_scores() * (n > 4 ? std::sqrt(n / (n - 4)) : 3);
+  return rounding_growth_of_scores() * (n > 4 ? std::sqrt(n / (n - 4)) : 3);
 }
 
-double DecoderConfig::rounding_by_logits() const {
+double DecoderConfig::rounding_growth_of_logits() const {
   return logit_soft_cap > 0 ? std::max(1.0, 2 * std::max(1.0, usual_logit()) / logit_soft_cap) : 1;
 }
 
@@ -61,7 +61,7 @@ double DecoderConfig::usual_logit() const {
 
 // A 16th: beyond it gradients are off by half of themselves and more.
 void validate_scores(const DecoderConfig& c) {
-  const double most = 1.0 / 16 / rounding_of(c.precision), found = c.rounding_by_scores();
+  const double most = 1.0 / 16 / rounding_of(c.precision), found = c.rounding_growth_of_scores();
   if (!(found <= most)) {
     const double score = c.usual_score();
     const bool by_cap = found > std::max(1.0, score);
@@ -78,7 +78,7 @@ void validate_scores(const DecoderConfig& c) {
                                   ", by a larger query_pre_attn_scalar or a smaller rope_attention_factor") +
                     ", or a precision of more digits");
   }
-  if (!(c.rounding_by_logits() <= most))
+  if (!(c.rounding_growth_of_logits() <= most))
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "logit_soft_cap = " + number(c.logit_soft_cap) +
                     ": rounding in this precision then decides the slope of the cap; expected at least " +

@@ -16,7 +16,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/models/decoder_config.hpp>
-#include <assay/models/decoder_weights.hpp>
+#include <assay/models/decoder_parameter_ids.hpp>
 #include <assay/models/documents.hpp>
 #include <assay/models/expert_travel.hpp>
 #include <assay/models/experts.hpp>
@@ -311,7 +311,7 @@ class DecoderModel : public train::Model {
   compute::Tensor own_part(const compute::Tensor& by_rank, int which) const;
   compute::Tensor own_part(const compute::Tensor& by_rank) const;  // both, [2 L, batch, 2 kv_width]
   // The first `count` keys, or values, [batch, count, K, D].
-  compute::Tensor first_keys(const compute::Tensor& keys_values, std::int64_t count, int which) const;
+  compute::Tensor leading_keys(const compute::Tensor& keys_values, std::int64_t count, int which) const;
   train::PartExchange::Ticket start_gathering_keys(compute::Backend& b, const Forward& f, Id gathered) const;
   void finish_gathering_keys(compute::Backend& b, train::PartExchange::Ticket ticket, Id gathered,
                              Id keys_values) const;
