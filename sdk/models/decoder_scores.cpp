@@ -12,12 +12,6 @@ using workload::number;
 
 namespace {
 
-// What the rotation multiplies queries and keys by.
-double magnitude_of(const compute::RotaryScaling& s) {
-  if (s.kind != compute::RotaryScalingKind::yarn) return 1;
-  return s.magnitude > 0 ? s.magnitude : 1 + 0.1 * std::log(s.factor);
-}
-
 // Half a unit in the last place of what products read, relative; of fp32 ten of them, which their sums add. Queries and
 // keys of 8-bit products are sums whose roundings average, and attention's inputs are bf16: a quarter of e4m3's.
 double rounding_of(const workload::PrecisionPolicy& p) {
@@ -29,7 +23,7 @@ double rounding_of(const workload::PrecisionPolicy& p) {
 }  // namespace
 
 double DecoderConfig::usual_score() const {
-  const double magnitude = magnitude_of(rope_scaling);
+  const double magnitude = rope_scaling.applied_magnitude();
   return magnitude * magnitude * static_cast<double>(score_factor()) *
          std::sqrt(static_cast<double>(head_width()) / query_scalar());
 }
@@ -69,7 +63,7 @@ void validate_scores(const DecoderConfig& c) {
         by_cap ? "attention_soft_cap = " + number(c.attention_soft_cap) + " below scores of size " + number(score)
                : "scores of size " + number(score) + ", of query_pre_attn_scalar = " + number(c.query_scalar()) +
                      ", heads of " + std::to_string(c.head_width()) + " columns and a rotation that multiplies by " +
-                     number(magnitude_of(c.rope_scaling));
+                     number(c.rope_scaling.applied_magnitude());
     throw Error(ASSAY_INVALID_ARGUMENT,
                 of + ": rounding in this precision then decides " +
                     (by_cap ? "the slope of the cap" : "what a softmax makes of them") + "; expected " +
