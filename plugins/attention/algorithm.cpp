@@ -19,7 +19,7 @@ Slot operand(const Problem& p, const char* name, assay_memory_kind alone, std::i
 
 DocumentSlots::DocumentSlots(const Problem& p)
     : places_(p.documents, p.batch),
-      pairs_(p.batch * assay::models::document_pairs(p.documents, p.window)),
+      sizes_(p.documents, p.batch, p.window),
       first_keys_(ASSAY_MEMORY_DATA, "first keys", DType::i32, {p.batch, p.seq}),
       starts_(ASSAY_MEMORY_DATA, "starts of documents", DType::i32,
               {static_cast<std::int64_t>(places_.starts.size())}) {}
@@ -34,7 +34,7 @@ void DocumentSlots::initialize(assay::compute::Backend& b) const {
 
 assay::compute::PackedDocuments DocumentSlots::get() const {
   if (places_.first_keys.empty()) return {};
-  return {.first_keys = Tensor(first_keys_), .starts = Tensor(starts_), .longest = places_.longest, .pairs = pairs_};
+  return sizes_.packed(first_keys_, starts_);
 }
 
 Operands::Operands(const Problem& p)

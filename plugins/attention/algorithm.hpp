@@ -26,7 +26,7 @@ class DocumentSlots {
 
  private:
   assay::models::DocumentPlaces places_;
-  std::int64_t pairs_;
+  assay::models::DocumentSizes sizes_;
   Slot first_keys_, starts_;
 };
 

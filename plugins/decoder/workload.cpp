@@ -67,8 +67,8 @@ void Workload::finish(const Launch& launch) {
   if (model().backward) launch.report(loss_metric, trainer_.last_loss());
   report_loss_scaling(launch, trainer_);
   if (const std::int64_t tokens = model().context_length; !model().documents.empty())
-    launch.report(pairs_metric, static_cast<double>(assay::models::document_pairs(model().documents, 0)) /
-                                    static_cast<double>(assay::compute::visible_pairs(tokens, tokens, true, 0)));
+    launch.report(pair_share_metric, static_cast<double>(assay::models::document_pairs(model().documents, 0)) /
+                                         static_cast<double>(assay::compute::visible_pairs(tokens, tokens, true, 0)));
   if (!settings_.dump_file.empty()) assay::models::dump_step(trainer_, settings_.dump_file);
 }
 

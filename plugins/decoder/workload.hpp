@@ -22,11 +22,11 @@ class Workload {
   static constexpr bool cold_start = true;
   static constexpr auto phases = assay::train::training_phases;
   static constexpr auto loss_metric = assay::Metric::per_case("loss").help("cross-entropy of the last step, nats");
-  static constexpr auto pairs_metric =
-      assay::Metric::per_case("attention_pairs")
+  static constexpr auto pair_share_metric =
+      assay::Metric::per_case("attention_pair_share")
           .help("with document_tokens: the pairs of tokens that attention has, by those of whole sequences");
   static constexpr auto metrics =
-      assay::table(assay::train::parameters_metric, loss_metric, pairs_metric, assay::train::loss_scale_metric,
+      assay::table(assay::train::parameters_metric, loss_metric, pair_share_metric, assay::train::loss_scale_metric,
                    assay::train::skipped_steps_metric, assay::train::live_activations_metric);
   using Launch = assay::LaunchOf<Workload>;
 

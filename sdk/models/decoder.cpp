@@ -352,6 +352,8 @@ void DecoderModel::plan_buffers() {
     document_starts_ =
         plan_.add("documents.starts", DType::i32,
                   {config_.batch_size * static_cast<std::int64_t>(config_.documents.size()) + 1}, Use::outlives_steps);
+    whole_documents_ = {config_.documents, config_.batch_size, 0};
+    windowed_documents_ = {config_.documents, config_.batch_size, config_.sliding_window};
   }
   for (std::int64_t l = 0; l < config_.layers; ++l) {
     const std::string name = "layers." + std::to_string(l) + ".";

@@ -1,5 +1,4 @@
 // The attention of a layer, between the rotation and the output product.
-#include <algorithm>
 #include <cmath>
 
 #include "assay/models/decoder.hpp"
@@ -21,10 +20,8 @@ compute::AttentionShape DecoderModel::attention_shape(std::int64_t layer) const 
 
 compute::PackedDocuments DecoderModel::packed_documents(std::int64_t layer) const {
   if (config_.documents.empty()) return {};
-  return {.first_keys = plan_[first_keys_],
-          .starts = plan_[document_starts_],
-          .longest = std::ranges::max(config_.documents),
-          .pairs = config_.batch_size * document_pairs(config_.documents, config_.window_of(layer))};
+  return (config_.window_of(layer) > 0 ? windowed_documents_ : whole_documents_)
+      .packed(plan_[first_keys_], plan_[document_starts_]);
 }
 
 void DecoderModel::initialize_documents(Backend& b) const {

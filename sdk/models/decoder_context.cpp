@@ -97,7 +97,7 @@ Tensor DecoderModel::own_part(const Tensor& by_rank, int which) const {
       .slice(2, (which - 1) * k, k);
 }
 
-Tensor DecoderModel::first_keys(const Tensor& keys_values, std::int64_t count, int which) const {
+Tensor DecoderModel::leading_keys(const Tensor& keys_values, std::int64_t count, int which) const {
   return keys_values.slice(0, 0, count)
       .view({count, config_.batch_size, 2 * config_.key_heads(), config_.head_width()})
       .slice(2, which * config_.key_heads(), config_.key_heads())
@@ -122,8 +122,8 @@ void DecoderModel::context_attention_forward(Backend& b, std::int64_t layer, con
   finish_gathering_keys(b, start_gathering_keys(b, f, f.context.gathered), f.context.gathered, f.context.keys_values);
   for (const int which : {0, 1})
     b.run(op::AttentionForward{.q = queries_of(config_, turned_heads(f, 0), which),
-                               .k = first_keys(keys_values, seen_keys(config_, which), 0),
-                               .v = first_keys(keys_values, seen_keys(config_, which), 1),
+                               .k = leading_keys(keys_values, seen_keys(config_, which), 0),
+                               .v = leading_keys(keys_values, seen_keys(config_, which), 1),
                                .out = queries_of(config_, split_heads(plan_[f.attention]), which),
                                .lse = lse_of(config_, plan_[f.lse], which),
                                .shape = attention_shape(layer)});
@@ -143,14 +143,14 @@ void DecoderModel::context_attention_backward(Backend& b, std::int64_t layer, co
     const std::int64_t keys = seen_keys(config_, which);
     const Tensor& found = which == 0 ? by_first : by_second;
     b.run(op::AttentionBackward{.q = queries_of(config_, turned_heads(f, 0), which),
-                                .k = first_keys(keys_values, keys, 0),
-                                .v = first_keys(keys_values, keys, 1),
+                                .k = leading_keys(keys_values, keys, 0),
+                                .v = leading_keys(keys_values, keys, 1),
                                 .out = queries_of(config_, split_heads(plan_[f.attention]), which),
                                 .lse = lse_of(config_, plan_[f.lse], which),
                                 .dout = queries_of(config_, split_heads(plan_[g.dattention]), which),
                                 .dq = queries_of(config_, gradient_of_heads(g, 0), which),
-                                .dk = first_keys(found, keys, 0),
-                                .dv = first_keys(found, keys, 1),
+                                .dk = leading_keys(found, keys, 0),
+                                .dv = leading_keys(found, keys, 1),
                                 .shape = attention_shape(layer)});
   }
   const Tensor seen_by_both = by_second.slice(0, 0, seen_keys(config_, 0));

@@ -12,12 +12,6 @@ using workload::number;
 
 namespace {
 
-// What the rotation multiplies queries and keys by.
-double magnitude_of(const compute::RotaryScaling& s) {
-  if (s.kind != compute::RotaryScalingKind::yarn) return 1;
-  return s.magnitude > 0 ? s.magnitude : 1 + 0.1 * std::log(s.factor);
-}
-
 // Half a unit in the last place of what products read, relative; of fp32 ten of them, which their sums add. Queries and
 // keys of 8-bit products are sums whose roundings average, and attention's inputs are bf16: a quarter of e4m3's.
 double rounding_of(const workload::PrecisionPolicy& p) {
@@ -29,12 +23,12 @@ double rounding_of(const workload::PrecisionPolicy& p) {
 }  // namespace
 
 double DecoderConfig::usual_score() const {
-  const double magnitude = magnitude_of(rope_scaling);
+  const double magnitude = rope_scaling.applied_magnitude();
   return magnitude * magnitude * static_cast<double>(score_factor()) *
          std::sqrt(static_cast<double>(head_width()) / query_scalar());
 }
 
-double DecoderConfig::rounding_by_scores() const {
+double DecoderConfig::rounding_growth_of_scores() const {
   const double score = std::max(1.0, usual_score());
   return attention_soft_cap > 0 ? std::max(score, 2 * score / attention_soft_cap) : score;
 }
@@ -42,14 +36,14 @@ double DecoderConfig::rounding_by_scores() const {
 // Where a head is short its error is as 1 / length^2 and its gradient as 1 / length. Of n normal columns of unit size
 // the mean square of the one is n / (n - 4) times that of the other; at 4 columns it grows with the logarithm of the
 // number of heads, 9 of some 1e5.
-double DecoderConfig::rounding_by_attention() const {
+double DecoderConfig::rounding_growth_of_attention() const {
   constexpr std::int64_t few_columns = 16;  // of more it is 1.15 and less
-  if (!qk_norm || head_width() >= few_columns) return rounding_by_scores();
+  if (!qk_norm || head_width() >= few_columns) return rounding_growth_of_scores();
   const auto n = static_cast<double>(head_width());
-  return rounding_by_scores() * (n > 4 ? std::sqrt(n / (n - 4)) : 3);
+  return rounding_growth_of_scores() * (n > 4 ? std::sqrt(n / (n - 4)) : 3);
 }
 
-double DecoderConfig::rounding_by_logits() const {
+double DecoderConfig::rounding_growth_of_logits() const {
   return logit_soft_cap > 0 ? std::max(1.0, 2 * std::max(1.0, usual_logit()) / logit_soft_cap) : 1;
 }
 
@@ -61,7 +55,7 @@ double DecoderConfig::usual_logit() const {
 
 // A 16th: beyond it gradients are off by half of themselves and more.
 void validate_scores(const DecoderConfig& c) {
-  const double most = 1.0 / 16 / rounding_of(c.precision), found = c.rounding_by_scores();
+  const double most = 1.0 / 16 / rounding_of(c.precision), found = c.rounding_growth_of_scores();
   if (!(found <= most)) {
     const double score = c.usual_score();
     const bool by_cap = found > std::max(1.0, score);
@@ -69,7 +63,7 @@ void validate_scores(const DecoderConfig& c) {
         by_cap ? "attention_soft_cap = " + number(c.attention_soft_cap) + " below scores of size " + number(score)
                : "scores of size " + number(score) + ", of query_pre_attn_scalar = " + number(c.query_scalar()) +
                      ", heads of " + std::to_string(c.head_width()) + " columns and a rotation that multiplies by " +
-                     number(magnitude_of(c.rope_scaling));
+                     number(c.rope_scaling.applied_magnitude());
     throw Error(ASSAY_INVALID_ARGUMENT,
                 of + ": rounding in this precision then decides " +
                     (by_cap ? "the slope of the cap" : "what a softmax makes of them") + "; expected " +
@@ -78,7 +72,7 @@ void validate_scores(const DecoderConfig& c) {
                                   ", by a larger query_pre_attn_scalar or a smaller rope_attention_factor") +
                     ", or a precision of more digits");
   }
-  if (!(c.rounding_by_logits() <= most))
+  if (!(c.rounding_growth_of_logits() <= most))
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "logit_soft_cap = " + number(c.logit_soft_cap) +
                     ": rounding in this precision then decides the slope of the cap; expected at least " +

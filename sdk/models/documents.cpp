@@ -91,9 +91,13 @@ DocumentPlaces::DocumentPlaces(std::span<const std::int64_t> documents, std::int
       first_keys.insert(first_keys.end(), static_cast<std::size_t>(tokens), static_cast<std::int32_t>(begin));
       begin += tokens;
       starts.push_back(starts.back() + static_cast<std::int32_t>(tokens));
-      longest = std::max(longest, tokens);
     }
   }
+}
+
+DocumentSizes::DocumentSizes(std::span<const std::int64_t> documents, std::int64_t sequences, std::int64_t window)
+    : pairs(sequences * document_pairs(documents, window)) {
+  for (const std::int64_t tokens : documents) longest = std::max(longest, tokens);
 }
 
 }  // namespace assay::models

@@ -14,13 +14,14 @@ double place_of(std::initializer_list<std::string_view> names, std::string_view 
   return static_cast<double>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
-// "3, 5, 8"; of many the first ones; "one sequence" where there are none.
-std::string lengths_text(const std::vector<std::int64_t>& documents) {
+// "documents of 3, 5, 8 tokens"; of many the first ones; "whole sequences" where there are none.
+std::string text_of_documents(const std::vector<std::int64_t>& documents) {
   constexpr std::size_t most = 8;
-  std::string text;
+  if (documents.empty()) return "whole sequences";
+  std::string text = "documents of ";
   for (std::size_t i = 0; i < documents.size() && i < most; ++i)
     text += (i > 0 ? ", " : "") + std::to_string(documents[i]);
-  return documents.empty() ? "a whole sequence" : documents.size() > most ? text + ", ..." : text;
+  return text + (documents.size() > most ? ", ... tokens" : " tokens");
 }
 
 constexpr const char* recomputation = "activation_checkpointing";
@@ -126,8 +127,8 @@ AskedDecoder::Settings AskedDecoder::settings_of(const models::DecoderTrainerCon
 }
 
 void AskedDecoder::check(const models::DecoderTrainerConfig& found) const {
-  const auto refuse = [](const std::string& name, const std::string& is, const std::string& asked) {
-    throw Error(ASSAY_WRONG_RESULT, "what was trained has " + name + " " + is + ", the experiment asks for " + asked);
+  const auto refuse = [](const std::string& is, const std::string& asked) {
+    throw Error(ASSAY_WRONG_RESULT, "what was trained has " + is + ", the experiment asks for " + asked);
   };
   const Settings settings = settings_of(found);
   const auto counts = [&](const std::string& name) {  // a forward alone makes nothing again
@@ -135,12 +136,12 @@ void AskedDecoder::check(const models::DecoderTrainerConfig& found) const {
   };
   for (std::size_t i = 0; i < settings.size(); ++i)
     if (settings[i] != asked_[i] && counts(settings[i].first))
-      refuse(settings[i].first, workload::number(settings[i].second, "%.9g"),
+      refuse(settings[i].first + " " + workload::number(settings[i].second, "%.9g"),
              workload::number(asked_[i].second, "%.9g"));
   if (found.model.documents != documents_)
-    refuse("documents of " + lengths_text(found.model.documents), "tokens", "those of " + lengths_text(documents_));
-  if (found.optimizer.name != optimizer_) refuse("optimizer", std::string(found.optimizer.name), optimizer_);
-  if (found.seed != seed_) refuse("seed", std::to_string(found.seed), std::to_string(seed_));
+    refuse(text_of_documents(found.model.documents), text_of_documents(documents_));
+  if (found.optimizer.name != optimizer_) refuse("optimizer " + std::string(found.optimizer.name), optimizer_);
+  if (found.seed != seed_) refuse("seed " + std::to_string(found.seed), std::to_string(seed_));
 }
 
 }  // namespace assay::verification

@@ -83,7 +83,7 @@ Batch batch_of(const models::DecoderConfig& c, const SharedWork& shared) {
 // gradients are that path_tolerance() speaks of, though by forward's roundings alone; 3 deviations of the difference of
 // two are sqrt(2) x 3 / 2.5 of that, at most.
 double choice_rounding(const models::DecoderConfig& c) {
-  return 1.7 * c.rounding_by_attention() * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
+  return 1.7 * c.rounding_growth_of_attention() * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
 }
 
 // The ids of a model of the first layers alone.
@@ -161,14 +161,14 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   constexpr double rounded_terms = 8.0 / 52;
   PathTolerance tolerance = path_tolerance(c.precision, c.layers, rows_with_labels(c));
   for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
-    *by *= c.rounding_by_attention() * c.rounding_by_logits() * (c.post_norms ? std::sqrt(30.0 / 26) : 1);
+    *by *= c.rounding_growth_of_attention() * c.rounding_growth_of_logits() * (c.post_norms ? std::sqrt(30.0 / 26) : 1);
   const auto tokens = static_cast<double>(c.context_length);
   const double others = c.documents.empty() ? 0.5 * (tokens - 1)  // that a token sees, on average
                                             : static_cast<double>(models::document_pairs(c.documents, 0)) / tokens - 1;
   const double scores = static_cast<double>(c.step_rows()) * others;
   const double of_one = scores > 0 ? 1 / std::sqrt(std::max(1.0, scores)) : 0;
-  const double close_scores = static_cast<double>(c.step_rows() * c.heads) / c.rounding_by_scores();
-  const double of_close = c.rounding_by_scores() > 1 ? 1 / std::sqrt(std::max(1.0, close_scores)) : 0;
+  const double close_scores = static_cast<double>(c.step_rows() * c.heads) / c.rounding_growth_of_scores();
+  const double of_close = c.rounding_growth_of_scores() > 1 ? 1 / std::sqrt(std::max(1.0, close_scores)) : 0;
   // Many scores leave the gradients by queries and keys as large as path_tolerance() takes them.
   constexpr double few_scores = 1024;
   if (scores < few_scores) tolerance.cancelled = std::sqrt(rounded_terms) * (1 + of_one);

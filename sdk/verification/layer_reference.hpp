@@ -34,7 +34,8 @@ struct RotationReference {
   double theta;
   compute::RotaryScaling scaling;
   std::size_t context;
-  // direction -1: back, which is the backward, too.
+  // direction 1: the forward; -1: the backward, whose gradients turn the other way. Both multiply by the scaling's
+  // magnitude, so that the one does not undo the other.
   void turn(Matrix& x, std::size_t width, std::size_t first, double direction) const;
 };
 

@@ -52,7 +52,10 @@ class CountedLife {
     const Outcome outcome = life_.create();
     if (!outcome.is_ok()) {
       const std::string mistake = mistake_in_refusal(outcome, life_.is_there());
-      asker_.find(Check::create_default, mistake.empty() ? outcome.in_words() : mistake);
+      if (mistake.empty())
+        asker_.find(Check::create_default, outcome.in_words(), outcome.status);
+      else
+        asker_.find(Check::create_default, mistake);
       return false;
     }
     if (!life_.is_there()) asker_.find(Check::create_default, "ASSAY_OK, and no object");

@@ -108,8 +108,8 @@ std::size_t count_of(const Answers& answers, int level, State state, const Sever
 void Answers::pass(Check check) {
   if (at(check).state != State::found) at(check) = {State::passed, ""};
 }
-void Answers::find(Check check, std::string text) {
-  if (at(check).state != State::found) at(check) = {State::found, std::move(text)};
+void Answers::find(Check check, std::string text, assay_status status) {
+  if (at(check).state != State::found) at(check) = {State::found, std::move(text), status};
 }
 void Answers::leave_out(Check check, std::string why) {
   if (at(check).state == State::not_asked && at(check).text.empty()) at(check).text = std::move(why);
@@ -120,8 +120,8 @@ bool Answers::has_findings() const {
 
 void Asker::ask(Check check) const { tell_(Json{{"ask", row_of(check).name}}.dump() + "\n"); }
 void Asker::at(const std::string& place) const { tell_(Json{{"at", clean(place)}}.dump() + "\n"); }
-void Asker::find(Check check, const std::string& text) const {
-  tell_(Json{{"found", row_of(check).name}, {"text", clean(text)}}.dump() + "\n");
+void Asker::find(Check check, const std::string& text, assay_status status) const {
+  tell_(Json{{"found", row_of(check).name}, {"text", clean(text)}, {"status", status}}.dump() + "\n");
 }
 void Asker::leave_out(Check check, const std::string& why) const {
   tell_(Json{{"left_out", row_of(check).name}, {"text", clean(why)}}.dump() + "\n");
@@ -139,12 +139,14 @@ Told take_in(std::string_view text, Answers& answers) {
     const auto text_of = [&](const char* key) {
       return event.contains(key) && event[key].is_string() ? event[key].get<std::string>() : std::string();
     };
+    const auto is_number = [&](const char* key) { return event.contains(key) && event[key].is_number_integer(); };
     if (const auto asked = check_named(text_of("ask"))) {
       told.has_asked = true, told.last = *asked, told.place.clear();
       answers.pass(*asked);
     }
     if (event.contains("at")) told.place = text_of("at");
-    if (const auto found = check_named(text_of("found"))) answers.find(*found, text_of("text"));
+    if (const auto found = check_named(text_of("found")))
+      answers.find(*found, text_of("text"), is_number("status") ? event["status"].get<assay_status>() : ASSAY_OK);
     if (const auto left_out = check_named(text_of("left_out"))) answers.leave_out(*left_out, text_of("text"));
     if (event.contains("tables")) told.tables = text_of("tables");
   }

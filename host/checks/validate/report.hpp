@@ -1,6 +1,8 @@
 // What became of each check, and how that is told: while it is asked, as lines between processes, on a terminal, as
 // JSON.
 #pragma once
+#include <assay/abi.h>
+
 #include <array>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -16,7 +18,8 @@ enum class State { not_asked, passed, found };
 
 struct Answer {
   State state = State::not_asked;
-  std::string text;  // what was found, or why it was not asked
+  std::string text;                // what was found, or why it was not asked
+  assay_status status = ASSAY_OK;  // that the plugin's call has returned, of a finding that is this refusal
 };
 
 // The answers to the checks of one subject. Of several findings of one check the first is told.
@@ -24,7 +27,7 @@ class Answers {
  public:
   const Answer& of(Check check) const { return answers_[static_cast<std::size_t>(check)]; }
   void pass(Check check);  // unless something was found
-  void find(Check check, std::string text);
+  void find(Check check, std::string text, assay_status status = ASSAY_OK);
   void leave_out(Check check, std::string why);  // unless it was asked
   bool has_findings() const;
 
@@ -40,7 +43,7 @@ class Asker {
   explicit Asker(std::function<void(std::string_view)> tell) : tell_(std::move(tell)) {}
   void ask(Check check) const;              // from here on
   void at(const std::string& place) const;  // what of it, for the words: "n = 5"
-  void find(Check check, const std::string& text) const;
+  void find(Check check, const std::string& text, assay_status status = ASSAY_OK) const;
   void leave_out(Check check, const std::string& why) const;
   void tell_tables(const std::string& line) const;
 

@@ -124,7 +124,7 @@ class Validation {
       // What it was not made for is no mistake of it: several ranks, a device of another kind.
       const Answer& created = report.answers.of(Check::create_default);
       if (created.state == State::found) {
-        const bool is_unsupported = created.text.starts_with("ASSAY_UNSUPPORTED: ");
+        const bool is_unsupported = created.status == ASSAY_UNSUPPORTED;
         const std::string said = created.text;
         if (is_unsupported) report.answers = Answers();
         leave_out(report.answers, 2, highest_level,

@@ -53,6 +53,7 @@ RotaryCurve rotary_curve(double theta, const RotaryScaling& s, std::int64_t pair
   RotaryCurve curve{.theta = theta};
   if (s.kind == RotaryScalingKind::none) return curve;
   curve.factor = s.factor;
+  curve.magnitude = s.applied_magnitude();
   if (s.kind == RotaryScalingKind::linear) {
     curve.constant = 0;
   } else if (s.kind == RotaryScalingKind::llama3) {
@@ -68,7 +69,6 @@ RotaryCurve rotary_curve(double theta, const RotaryScaling& s, std::int64_t pair
     if (fast == slow) slow += 0.001;
     curve.by_pair = -1 / (slow - fast);
     curve.constant = slow / (slow - fast);
-    curve.magnitude = s.magnitude > 0 ? s.magnitude : 1 + 0.1 * std::log(s.factor);
   }
   return curve;
 }

@@ -3,6 +3,7 @@
 #include "cuda_error.hpp"
 #include "kernels/data.hpp"
 #include "kernels/embedding.hpp"
+#include "kernels/latent_keys.hpp"
 #include "scratch_sizes.hpp"
 
 namespace assay::cuda {

@@ -180,7 +180,7 @@ TEST_F(Decoder, PackedDocumentsAreVerified) {
   for (const auto& r : records) {
     EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
     const bool one = r["params"]["document_tokens"] == 1;
-    EXPECT_DOUBLE_EQ(r["metrics"]["attention_pairs"]["value"].get<double>(), one ? 39.0 / 780 : 1);
+    EXPECT_DOUBLE_EQ(r["metrics"]["attention_pair_share"]["value"].get<double>(), one ? 39.0 / 780 : 1);
   }
 }
 
@@ -206,7 +206,7 @@ TEST_F(Decoder, ALongContextIsHeldAgainstAttentionByItsDefinition) {
   EXPECT_PRED2(contains, records[0]["verify"]["text"], "fused path against the unfused one");
 }
 
-// All sizes: Decoder.ParameterCountsOfAllSizes of train_test.
+// All sizes: Decoder.ParameterCountsOfAllSizes of models_test.
 TEST_F(Decoder, SmallCountsItsParameters) {
   const auto records = run_cases("batch_size = 1\ncontext_length = 16\npass = \"forward\"");
   ASSERT_EQ(records.size(), 1u);

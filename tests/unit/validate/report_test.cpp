@@ -22,6 +22,7 @@ TEST(Asker, TellsWhatIsAskedBeforeWhatIsFound) {
     asker.ask(Check::run_works);
     asker.at("step 2");
     asker.find(Check::run_works, "the device is \xff tired\n");
+    asker.find(Check::verify_passes, "ASSAY_UNSUPPORTED: two ranks", ASSAY_UNSUPPORTED);
     asker.leave_out(Check::finish_works, "there is none");
     asker.tell_tables("{\"id\":1}");
   });
@@ -34,6 +35,8 @@ TEST(Asker, TellsWhatIsAskedBeforeWhatIsFound) {
   EXPECT_EQ(answers.of(Check::setup_works).state, State::passed);
   EXPECT_EQ(answers.of(Check::run_works).state, State::found);
   EXPECT_EQ(answers.of(Check::run_works).text, "the device is ? tired?");
+  EXPECT_EQ(answers.of(Check::run_works).status, ASSAY_OK) << "no refusal";
+  EXPECT_EQ(answers.of(Check::verify_passes).status, ASSAY_UNSUPPORTED);
   EXPECT_EQ(answers.of(Check::finish_works).state, State::not_asked);
   EXPECT_EQ(answers.of(Check::finish_works).text, "there is none");
 }

@@ -33,10 +33,12 @@ TEST(VerificationResult, ByAccountNamesTheCaseThatWasVerified) {
   EXPECT_EQ(alone.text, "5 steps repeated; nothing else was checked ([run] verify = \"sampled\"); of 5 steps");
   asked.mode = "first";
   asked.first.emplace();
-  asked.first->which.status = Verification::partial;
+  asked.first->which = {.index = 2, .repeat = 1, .hash = "9f2c0a1b7d3e4f55", .status = Verification::partial};
   const auto as_first = verified_by_account(asked, "", "");
   EXPECT_EQ(as_first.status, Verification::as_case);
-  EXPECT_TRUE(as_first.text.ends_with("does, which is verified in part")) << as_first.text;
+  EXPECT_EQ(as_first.text, "computes what case 3, repeat 1 (9f2c0a1b7d3e4f55) does, which is verified in part");
+  ASSERT_TRUE(as_first.refers_to);
+  EXPECT_EQ(as_first.refers_to->hash, "9f2c0a1b7d3e4f55");
   EXPECT_EQ(as_first.mode, "first");
 }
 

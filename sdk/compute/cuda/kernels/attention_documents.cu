@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(threads_each)
 
 // y[b, c, r] = x[b, r, c]. There are as many numbers as tokens and heads: a tile would save nothing that counts.
 __global__ void __launch_bounds__(threads_each)
-    turn_kernel(const float* x, float* y, std::int64_t count, std::int64_t rows, std::int64_t columns) {
+    transpose_kernel(const float* x, float* y, std::int64_t count, std::int64_t rows, std::int64_t columns) {
   const std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
   if (i >= count) return;
   const std::int64_t matrix = i / (rows * columns), in_matrix = i % (rows * columns);
@@ -38,10 +38,11 @@ __global__ void __launch_bounds__(threads_each)
   y[i] = x[matrix * rows * columns + row * columns + column];
 }
 
-void turn(const float* x, float* y, std::int64_t batch, std::int64_t rows, std::int64_t columns, cudaStream_t stream) {
+void transpose(const float* x, float* y, std::int64_t batch, std::int64_t rows, std::int64_t columns,
+               cudaStream_t stream) {
   const std::int64_t count = batch * rows * columns;
   if (count == 0) return;
-  turn_kernel<<<blocks_for(count), threads_each, 0, stream>>>(x, y, count, rows, columns);
+  transpose_kernel<<<blocks_for(count), threads_each, 0, stream>>>(x, y, count, rows, columns);
   check_launch("attention");
 }
 
@@ -58,11 +59,11 @@ void launch_document_tables(const std::int32_t* starts, std::int64_t documents,
 
 void launch_lse_by_token(const float* lse, float* by_token, std::int64_t batch, std::int64_t heads, std::int64_t tokens,
                          cudaStream_t stream) {
-  turn(lse, by_token, batch, heads, tokens, stream);
+  transpose(lse, by_token, batch, heads, tokens, stream);
 }
 void launch_lse_by_head(const float* by_token, float* lse, std::int64_t batch, std::int64_t heads, std::int64_t tokens,
                         cudaStream_t stream) {
-  turn(by_token, lse, batch, tokens, heads, stream);
+  transpose(by_token, lse, batch, tokens, heads, stream);
 }
 
 }  // namespace assay::cuda

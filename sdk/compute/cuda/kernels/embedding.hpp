@@ -29,10 +29,5 @@ void launch_rotary_table(cudaStream_t stream, float* cos, float* sin, std::int64
                          const compute::RotaryCurve& curve);
 void launch_rotary(cudaStream_t stream, compute::DType type, void* x, const float* cos, const float* sin,
                    const RotaryShape& shape, bool inverse);
-// Keys of latent attention, and back (latent_keys.cu).
-void launch_latent_keys_forward(cudaStream_t stream, compute::DType type, void* k, const void* nope, const void* shared,
-                                const float* cos, const float* sin, const compute::LatentKeysShape& shape);
-void launch_latent_keys_backward(cudaStream_t stream, compute::DType type, void* dnope, void* dshared, const void* dk,
-                                 const float* cos, const float* sin, const compute::LatentKeysShape& shape);
 
 }  // namespace assay::cuda

@@ -1,7 +1,8 @@
 // Keys of latent attention: each head's own columns beside those that all heads share, which are turned; and the
 // gradients by both.
+#include "kernels/latent_keys.hpp"
+
 #include "cuda_error.hpp"
-#include "kernels/embedding.hpp"
 #include "kernels/tiles.cuh"
 #include "kernels/types.cuh"
 

@@ -11,6 +11,7 @@
 //           below and above; both in [0, D - 1]. Cosines and sines are multiplied by `magnitude`, which scales the
 //           scores by its square (Peng et al., arXiv:2309.00071; transformers, _compute_yarn_parameters)
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 namespace assay::compute {
@@ -26,6 +27,12 @@ struct RotaryScaling {
   double beta_fast = 32, beta_slow = 1;  // yarn: turns; slow < fast
   double magnitude = 0;                  // yarn; 0: 1 + 0.1 ln(factor)
   bool operator==(const RotaryScaling&) const = default;
+
+  // What cosines and sines are multiplied by.
+  double applied_magnitude() const {
+    if (kind != RotaryScalingKind::yarn) return 1;
+    return magnitude > 0 ? magnitude : 1 + 0.1 * std::log(factor);
+  }
 };
 
 }  // namespace assay::compute

@@ -16,7 +16,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/models/decoder_config.hpp>
-#include <assay/models/decoder_weights.hpp>
+#include <assay/models/decoder_parameter_ids.hpp>
 #include <assay/models/documents.hpp>
 #include <assay/models/expert_travel.hpp>
 #include <assay/models/experts.hpp>
@@ -311,7 +311,7 @@ class DecoderModel : public train::Model {
   compute::Tensor own_part(const compute::Tensor& by_rank, int which) const;
   compute::Tensor own_part(const compute::Tensor& by_rank) const;  // both, [2 L, batch, 2 kv_width]
   // The first `count` keys, or values, [batch, count, K, D].
-  compute::Tensor first_keys(const compute::Tensor& keys_values, std::int64_t count, int which) const;
+  compute::Tensor leading_keys(const compute::Tensor& keys_values, std::int64_t count, int which) const;
   train::PartExchange::Ticket start_gathering_keys(compute::Backend& b, const Forward& f, Id gathered) const;
   void finish_gathering_keys(compute::Backend& b, train::PartExchange::Ticket ticket, Id gathered,
                              Id keys_values) const;
@@ -458,7 +458,8 @@ class DecoderModel : public train::Model {
   std::vector<compute::Tensor> given_experts_;  // by layer; empty: the router chooses
   Id ones_ = 0, twos_ = 0, expert_bias_ = 0, routing_losses_ = 0;
   Id cos_ = 0, sin_ = 0, local_cos_ = 0, local_sin_ = 0, whole_cos_ = 0, whole_sin_ = 0;
-  Id first_keys_ = 0, document_starts_ = 0;  // with documents
+  Id first_keys_ = 0, document_starts_ = 0;             // with documents
+  DocumentSizes whole_documents_, windowed_documents_;  // of layers without a window and with it
   Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
   Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;
   // The gradient by the residual stream: the second norm of a layer writes it to dx_middle_, the first one back to dx_.

@@ -135,11 +135,11 @@ struct DecoderConfig {
   // By how much attention makes roundings of queries and keys larger, relative, at least 1. A score that is off by e of
   // itself makes its probability off by e times the score, and the slope 1 - tanh(score / cap)^2 of a soft cap off by
   // 2 e score / cap.
-  double rounding_by_scores() const;
+  double rounding_growth_of_scores() const;
   // The same of norms of few columns as well: of a short head both its error and the gradient grow with 1 / length.
-  double rounding_by_attention() const;
+  double rounding_growth_of_attention() const;
   // The same of the logits' cap, of logits as large as drawn weights make them.
-  double rounding_by_logits() const;
+  double rounding_growth_of_logits() const;
   double usual_logit() const;   // the root mean square of logits
   float score_factor() const {  // beside the root of query_scalar(): of latent attention with yarn
     const double m = latent.mscale_all_dim > 0 && rope_scaling.factor > 1

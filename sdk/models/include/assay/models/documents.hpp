@@ -36,9 +36,20 @@ void ignore_labels_across_documents(std::span<std::int64_t> labels, std::span<co
 // What the tensors of compute::PackedDocuments hold, of a batch.
 struct DocumentPlaces {
   std::vector<std::int32_t> first_keys, starts;
-  std::int64_t longest = 0;
 
   DocumentPlaces(std::span<const std::int64_t> documents, std::int64_t sequences);
+};
+
+// The numbers of compute::PackedDocuments, of a batch. A step asks for them in every layer, and a sequence may have
+// many documents: callers count once.
+struct DocumentSizes {
+  std::int64_t longest = 0, pairs = 0;
+
+  DocumentSizes() = default;  // of no documents
+  DocumentSizes(std::span<const std::int64_t> documents, std::int64_t sequences, std::int64_t window);
+  compute::PackedDocuments packed(const compute::Tensor& first_keys, const compute::Tensor& starts) const {
+    return {.first_keys = first_keys, .starts = starts, .longest = longest, .pairs = pairs};
+  }
 };
 
 }  // namespace assay::models

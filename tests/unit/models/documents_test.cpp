@@ -60,11 +60,14 @@ TEST(Documents, AttentionIsToldWhereTheyBegin) {
   const models::DocumentPlaces places(Lengths{1, 3, 2}, 2);
   EXPECT_EQ(places.first_keys, (std::vector<std::int32_t>{0, 1, 1, 1, 4, 4, 0, 1, 1, 1, 4, 4}));
   EXPECT_EQ(places.starts, (std::vector<std::int32_t>{0, 1, 4, 6, 7, 10, 12}));
-  EXPECT_EQ(places.longest, 3);
 }
 
 // 1 + 6 + 3 pairs of a sequence; with a window of 2 of them 1 + 5 + 3.
 TEST(Documents, OperationsAreThoseOfTheirPairs) {
+  const models::DocumentSizes whole_ones(Lengths{1, 3, 2}, 2, 0), windowed(Lengths{1, 3, 2}, 2, 2);
+  EXPECT_EQ(whole_ones.longest, 3);
+  EXPECT_EQ(whole_ones.pairs, 2 * 10);
+  EXPECT_EQ(windowed.pairs, 2 * 9);
   EXPECT_EQ(models::document_pairs(Lengths{1, 3, 2}, 0), 10);
   EXPECT_EQ(models::document_pairs(Lengths{1, 3, 2}, 2), 9);
   models::DecoderConfig c;

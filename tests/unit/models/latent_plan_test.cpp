@@ -109,7 +109,10 @@ TEST(LatentDecoder, RefusesWhatDoesNotGoWithIt) {
   };
   unserved([](auto& c) { c.qkv_bias = true; }, "expected qkv_bias = false");
   unserved([](auto& c) { c.qk_norm = true; }, "expected qk_norm = false");
-  unserved([](auto& c) { c.sliding_window = 4; }, "sliding_window");
+  const char* const whole_sight = "expected sliding_window, full_attention_every and rope_local_theta of 0";
+  unserved([](auto& c) { c.sliding_window = 4; }, whole_sight);
+  unserved([](auto& c) { c.full_attention_every = 2; }, whole_sight);
+  unserved([](auto& c) { c.rope_local_theta = 100; }, whole_sight);
   unserved([](auto& c) { c.attention_sinks = true; }, "expected attention_sinks = false");
   unserved([](auto& c) { c.attention_soft_cap = 5; }, "attention_soft_cap = 0");
   unserved([](auto& c) { c.precision.eight_bit_products = true; }, "another precision than fp8");
