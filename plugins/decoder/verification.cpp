@@ -64,7 +64,7 @@ std::string Workload::check_operations(assay::compute::Backend& audited, const O
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
   return assay::verification::compare_paths(
       what, trainer_.backend(), timed, trainer_.loss_of(other), [&](std::size_t i) { return compared(other, i); },
-      assay::verification::decoder_tolerance(model()), trainer_.parameters(),
+      assay::verification::decoder_tolerance(model(), trainer_.valid_rows()), trainer_.parameters(),
       model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
 }
 

@@ -179,7 +179,7 @@ assay::Verified Workload::WholeModel::check_gradients(const std::string& when) {
   const std::vector<WeightedSum> sketches = assay::verification::sketch_of(backend(), own().all_gradients(), held);
   for (std::size_t i = 0; i < places.size(); ++i) found.averaged[places[i]] = sketches[i];
 
-  const double allowed = assay::verification::decoder_tolerance(config()).loss;
+  const double allowed = assay::verification::decoder_tolerance(config(), whole().valid_rows()).loss;
   if (!(std::abs(loss - expected_loss) <= allowed * std::max(1.0, std::abs(expected_loss))))
     throw assay::Error(ASSAY_WRONG_RESULT, when + " the loss is " + assay::workload::number(loss, "%.9g") +
                                                ", that of the whole model " +

@@ -94,7 +94,7 @@ void Workload::check_operations(assay::compute::Backend& audited, double loss_sc
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
   return assay::verification::compare_paths(
       what, trainer_.backend(), timed, trainer_.loss_of(other), [&](std::size_t i) { return compared(i); },
-      assay::verification::decoder_tolerance(model()), trainer_.parameters(),
+      assay::verification::decoder_tolerance(model(), trainer_.valid_rows()), trainer_.parameters(),
       trainer_.parameters().all()[trainer_.ids().embeddings].name);
 }
 

@@ -77,7 +77,10 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<co
                   .qk_nope_head_dim = c.get<std::int64_t>("qk_nope_head_dim"),
                   .qk_rope_head_dim = c.get<std::int64_t>("qk_rope_head_dim"),
                   .v_head_dim = c.get<std::int64_t>("v_head_dim"),
-                  .mscale_all_dim = c.get<double>("rope_mscale_all_dim")};
+                  // What a preset says of yarn, a model without it does not read.
+                  .mscale_all_dim = model.rope_scaling.kind == compute::RotaryScalingKind::yarn
+                                        ? c.get<double>("rope_mscale_all_dim")
+                                        : 0};
   model.sliding_window = c.get<std::int64_t>("sliding_window");
   model.full_attention_every = c.get<std::int64_t>("full_attention_every");
   model.attention_sinks = c.get<bool>("attention_sinks");
@@ -101,10 +104,22 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<co
   return model;
 }
 
+void validate_decoder(const Case& c, const DecoderConfig& model, const std::string& decided_by) {
+  try {
+    model.validate();
+  } catch (const Error& e) {
+    const auto file = c.get<std::string>(of_config_file);
+    throw Error(e.status(), std::string(e.what()) + " (what the experiment does not set is of " +
+                                (file.empty() ? decided_by + " = \"" + c.get<std::string>(decided_by.c_str())
+                                              : std::string(of_config_file) + " = \"" + file) +
+                                "\")");
+  }
+}
+
 DecoderTrainerConfig decoder_trainer_config(const Case& c, train::WholeMatrixOptimizers of_matrices) {
   DecoderTrainerConfig config;
   config.model = decoder_config(c);
-  config.model.validate();
+  validate_decoder(c, config.model);
   config.optimizer = train::optimizer_config(c, of_matrices);
   config.seed = c.seed();
   config.data_rank = c.rank();

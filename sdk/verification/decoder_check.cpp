@@ -135,11 +135,29 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
   return with_scores_in_parts(opposite_path(timed));
 }
 
-// The rows whose losses make the mean: the last token of a document, but for a sequence's, has no label.
-static std::int64_t rows_with_labels(const models::DecoderConfig& c) {
+// The last token of a document, but for a sequence's, has no label.
+static std::int64_t drawn_labels(const models::DecoderConfig& c) {
   if (c.documents.empty()) return c.step_rows();
   const auto borders = static_cast<std::int64_t>(c.documents.size()) - 1;
   return c.step_rows() / c.context_length * (c.context_length - borders);
+}
+
+// A token that sees n gives a sink 1 / (n + 1), and its result is sqrt(n) / (n + 1) of a value's
+// size: the root mean square of the first, weighted as results are.
+static double share_of_sinks(const models::DecoderConfig& c) {
+  if (!c.attention_sinks) return 0;
+  double sinks = 0, results = 0;
+  const auto add_document = [&](std::int64_t tokens) {
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      const auto seen = static_cast<double>(std::min(token + 1, c.sliding_window > 0 ? c.sliding_window : tokens));
+      const double result = seen / ((1 + seen) * (1 + seen));
+      results += result;
+      sinks += result / ((1 + seen) * (1 + seen));
+    }
+  };
+  if (c.documents.empty()) add_document(c.context_length);
+  for (const std::int64_t tokens : c.documents) add_document(tokens);
+  return std::sqrt(sinks / results);
 }
 
 // The gradient by a score is p (dp - sum p dp), a difference of terms that the values and their gradient make. Where it
@@ -157,9 +175,11 @@ static std::int64_t rows_with_labels(const models::DecoderConfig& c) {
 // Scores beyond size one, caps below it and norms of few columns make roundings larger before they reach the gradients.
 // Found, of scores of 4 to 1e5 in fp32 and of 4 to 16 in bf16, of caps from 1 to 1e-4: a half of this and less. Such
 // errors are those of the queries whose two largest scores are close, a share of 1 / score of them.
-PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
+PathTolerance decoder_tolerance(const models::DecoderConfig& c) { return decoder_tolerance(c, drawn_labels(c)); }
+
+PathTolerance decoder_tolerance(const models::DecoderConfig& c, std::int64_t labels) {
   constexpr double rounded_terms = 8.0 / 52;
-  PathTolerance tolerance = path_tolerance(c.precision, c.layers, rows_with_labels(c));
+  PathTolerance tolerance = path_tolerance(c.precision, c.layers, labels);
   for (double* const by : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few})
     *by *= c.rounding_growth_of_attention() * c.rounding_growth_of_logits() * (c.post_norms ? std::sqrt(30.0 / 26) : 1);
   const auto tokens = static_cast<double>(c.context_length);
@@ -172,6 +192,7 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c) {
   // Many scores leave the gradients by queries and keys as large as path_tolerance() takes them.
   constexpr double few_scores = 1024;
   if (scores < few_scores) tolerance.cancelled = std::sqrt(rounded_terms) * (1 + of_one);
+  tolerance.sinks = share_of_sinks(c);
   tolerance.factor = std::min(tolerance.gradient, tolerance.factor + std::max(of_one, of_close) * tolerance.gradient);
   // Logits of random weights have a variance of 2 d / (d + vocab). Both paths round a state some 12 times in each
   // layer, and a token's loss has the roundings of its label's logit and of the others: 0.43 u sqrt(2 x 12 x layers)

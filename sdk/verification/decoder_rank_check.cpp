@@ -84,6 +84,7 @@ class Path {
     begin_and_enqueue(by);
   }
   const models::DecoderModel& model() const { return model_; }
+  std::int64_t labels() const { return valid_rows_; }
 
  private:
   models::DecoderTrainer& trainer_;
@@ -98,12 +99,14 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
   compute::AuditedBackend audited(trainer.backend(), config.precision.product_math);
   double loss_scale = 1;
   Outcome found;
+  std::int64_t labels = 0;
   std::optional<GivenExperts> chosen;  // by the first path, for the other one
   {
     const Path timed(trainer, config, trainer.drawn_experts_for(config));
     loss_scale = find_finite_gradients(trainer, [&] { timed.begin_and_enqueue(trainer.backend()); });
     timed.take_step(audited, loss_scale);
     found = outcome_of(trainer, timed.model());
+    labels = timed.labels();
     if (config.experts.any())
       chosen.emplace(trainer.host(), trainer.backend(), chosen_experts(trainer.backend(), timed.model()),
                      config.experts.per_token);
@@ -114,7 +117,7 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
     return compare_paths(
         what, trainer.backend(), found, loss,
         [&](std::size_t i) { return i < set.all().size() ? set.gradient(i) : row_of_first_token(trainer); },
-        decoder_tolerance(config), set, set.all()[trainer.ids().embeddings].name);
+        decoder_tolerance(config, labels), set, set.all()[trainer.ids().embeddings].name);
   };
   std::string as_enqueued;
   if (batch == trainer.config().model.batch_size)

@@ -5,10 +5,10 @@
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
+
+#include "gradient_scales.hpp"
 
 namespace assay::verification {
 
@@ -36,66 +36,6 @@ std::string nonfinite_gradient(const train::Trainer& trainer) {
     }
   }
   return "no parameter";
-}
-
-// A norm of heads of queries or keys: how many heads it has, and the values beside them.
-struct HeadNorm {
-  std::size_t values;
-  double heads;
-};
-std::optional<HeadNorm> head_norm_of(const train::ParameterSet& parameters, std::size_t id) {
-  const auto find = [&](std::string name, std::string_view of, std::string_view other) -> std::optional<std::size_t> {
-    const std::size_t at = name.rfind(of);
-    if (at == std::string::npos) return {};
-    name.replace(at, of.size(), other);
-    for (std::size_t i = 0; i < parameters.all().size(); ++i)
-      if (parameters.all()[i].name == name) return i;
-    return {};
-  };
-  const train::Parameter& norm = parameters.all()[id];
-  for (const auto& [own, projection] : {std::pair{"q_norm.", "q_proj."}, {"k_norm.", "k_proj."}}) {
-    const auto product = find(norm.name, own, projection), values = find(norm.name, own, "v_proj.");
-    if (product && values)
-      return HeadNorm{*values, static_cast<double>(parameters.all()[*product].dims[0] / norm.dims[0])};
-  }
-  return {};
-}
-
-// By sample: the root mean square that rounding errors are in proportion to where a gradient is nearly zero because its
-// terms cancel, as those of queries and keys do where there is one key. Parameters of a group are gradients of one
-// product's parts, made of terms as large as those of the largest. Of a group of biases the keys' is nearly zero at any
-// length: it moves all scores of a query alike, but for the rotation. The gradient by a norm
-// of heads is the sum over heads of such terms as the gradients by queries and keys are made of.
-std::vector<double> scales_of(const std::vector<BlockDifference>& differences, const train::ParameterSet& parameters,
-                              double cancelled) {
-  constexpr double share_of_all = 1e-2;
-  const std::size_t count = std::min(differences.size(), parameters.all().size());
-  const auto mean_square = [&](std::size_t begin, std::size_t end) {
-    double squares = 0, elements = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      squares += differences[i].expected_squares();
-      elements += static_cast<double>(differences[i].elements());
-    }
-    return elements > 0 ? std::sqrt(squares / elements) : 0;
-  };
-  const double of_all = share_of_all * mean_square(0, count);
-  std::vector<double> scales(differences.size(), of_all);
-  const std::vector<train::ParameterSet::Id>& groups = parameters.group_begins();
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::size_t begin = std::min(groups[g], count);
-    const std::size_t end = std::min(count, g + 1 < groups.size() ? groups[g + 1] : count);
-    double largest = 0;
-    for (std::size_t i = begin; i < end; ++i) largest = compute::worse(largest, mean_square(i, i + 1));
-    const bool of_biases = end > begin + 1 && parameters.all()[begin].dims.size() == 1;
-    const double of_group = of_biases ? mean_square(begin, end) : cancelled * largest;
-    for (std::size_t i = begin; i < end; ++i) {
-      scales[i] = compute::worse(of_group, of_all);
-      if (const auto norm = head_norm_of(parameters, i); norm && norm->values < count)
-        scales[i] =
-            compute::worse(scales[i], cancelled * std::sqrt(norm->heads) * mean_square(norm->values, norm->values + 1));
-    }
-  }
-  return scales;
 }
 
 // The losses of tokens are off by what their logits are, which are of size one: in 16 bits by some 3 u each, u being
@@ -224,7 +164,7 @@ double find_finite_gradients(train::Trainer& trainer, const std::function<void()
 std::string compare_paths(const std::string& what, double timed_loss, double reference_loss,
                           const std::vector<BlockDifference>& differences, const PathTolerance& tolerance,
                           const train::ParameterSet& parameters, const std::string& last_sample) {
-  const std::vector<double> scales = scales_of(differences, parameters, tolerance.cancelled);
+  const std::vector<double> scales = gradient_scales(differences, parameters, tolerance);
   compute::Worst whole, block, factor;  // block and factor: by what is allowed
   std::vector<double> blocks, factors, allowed_factors;
   for (std::size_t i = 0; i < differences.size(); ++i) {

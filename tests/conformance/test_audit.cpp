@@ -96,6 +96,16 @@ TEST(Audit, OfLargeProductsTheFirstAndTheLastRowAreLookedAt) {
   }
 }
 
+// Of a soft cap the slope at the key that has nearly all probability, which bf16 rounds to 1.
+TEST(Audit, AProbabilityOfOneHasTheSlopeOfItsCappedScore) {
+  const DeviceTensor y(DType::bf16, {1, 1, 1, 2}, {1, 0x1p-8F}), dy(DType::bf16, {1, 1, 1, 2}, {2, -1});
+  const DeviceTensor lse(DType::f32, {1, 1, 1}, {6}), dx(DType::bf16, {1, 1, 1, 2});
+  const std::string text = reason_of(backend(), [&](compute::Backend& by) {
+    by.run(op::SoftmaxBackward{.y = y, .dy = dy, .dx = dx, .soft_cap = 8, .lse = lse});
+  });
+  EXPECT_EQ(text.rfind("1 of 1 operations held against float64", 0), 0U) << text;
+}
+
 TEST(Audit, EmptyTensorsHaveNothingToLookAt) {
   const Tensor none(nullptr, DType::f32, {0});
   const std::string text = reason_of(backend(), [&](compute::Backend& by) { by.run(op::Fill{.x = none, .value = 0}); });

@@ -84,7 +84,8 @@ void AuditedBackend::execute(const op::SoftmaxBackward& op) {
       row_terms = size_of_dot(p.data() + row, d.data() + row, width);
     }
     const double lse = cap > 0 ? sums[static_cast<std::size_t>(place) / width] : 0;
-    const double log_p = cap > 0 && p[i] > 0 ? std::log(p[i]) : 0, t = log_p != 0 ? (log_p + lse) / cap : 0;
+    const bool has_slope = cap > 0 && p[i] > 0;  // a probability of 1 has a logarithm of 0, and a slope
+    const double log_p = has_slope ? std::log(p[i]) : 0, t = has_slope ? (log_p + lse) / cap : 0;
     // The score is a difference of logarithms, which are as far off as they are large, whatever the cap.
     const double slope_terms = cap > 0 ? 2 * std::abs(t) * (1 + std::abs(log_p) + std::abs(lse)) / cap : 0;
     return std::pair(factor * p[i] * (d[i] - row_sum) * (1 - t * t),

@@ -157,6 +157,8 @@ TEST(Float64Check, ALossOfFewLabelsIsAMeanOfFew) {
   const auto few = verification::path_tolerance(model.precision, model.layers, model.batch_size);
   EXPECT_EQ(verification::decoder_tolerance(model).loss, few.loss);
   EXPECT_GT(few.loss, 2 * whole);
+  model.documents.clear();
+  EXPECT_EQ(verification::decoder_tolerance(model, model.batch_size).loss, few.loss) << "labels of a file";
 }
 
 }  // namespace

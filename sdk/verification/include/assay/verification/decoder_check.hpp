@@ -22,6 +22,9 @@ models::DecoderConfig opposite_path(models::DecoderConfig timed);
 models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& timed);
 
 // What two paths of one step of this decoder may differ by: path_tolerance(), with what few tokens and few words add.
+// `labels` counts those that the mean loss is over: a file of inputs may leave few. Drawn ones all count, but for those
+// across documents.
+PathTolerance decoder_tolerance(const models::DecoderConfig& config, std::int64_t labels);
 PathTolerance decoder_tolerance(const models::DecoderConfig& config);
 
 // Ranks that hold the same model, and share the host's processors: each checks different tokens.

@@ -53,6 +53,8 @@ struct PathTolerance {
   double few = 0;         // added for n elements, over the root of n
   // What rounding leaves where all terms of a gradient cancel, in tolerances of the largest gradient of its group.
   double cancelled = 0.1;
+  // The share that sinks take of attention's probabilities, where attention has any.
+  double sinks = 0;
 };
 // For a model with this many layers, from the roundings of its formats (path_check.cpp has the derivation). `rows`: the
 // tokens whose mean loss is the loss; with few of them it is off by more.
