@@ -46,9 +46,6 @@ class Workload {
     training_step(trainer_, launch, *sums_);
   }
 
-  // verification.cpp
-  class WholeModel;
-
   assay::Host host_;
   Settings settings_;
   assay::verification::AskedDecoder asked_;

@@ -57,9 +57,6 @@ class Workload {
     training_step(trainer_, launch, blocks_);
   }
 
-  // verification.cpp
-  class Reference;
-
   assay::Host host_;
   Settings settings_;
   assay::verification::AskedDecoder asked_;

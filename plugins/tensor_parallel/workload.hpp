@@ -44,9 +44,6 @@ class Workload {
     training_step(trainer_, launch, exchange_);
   }
 
-  // verification.cpp
-  class Reference;
-
   assay::Host host_;
   Settings settings_;
   assay::verification::AskedDecoder asked_;
