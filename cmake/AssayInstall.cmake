@@ -18,7 +18,7 @@ set(assay_package_dir lib/cmake/assay)
 
 set(assay_exported assay_sdk)
 set(ASSAY_PACKAGE_DEPENDENCIES "")
-foreach(part compute compute_audit comm data workload train models parallel verification)
+foreach(part compute compute_audit comm data workload train models parallel verification mesh)
   if(NOT TARGET assay_${part})
     continue()
   endif()
@@ -48,7 +48,7 @@ install(TARGETS ${assay_exported} EXPORT assayTargets ARCHIVE DESTINATION lib)
 install(EXPORT assayTargets NAMESPACE assay:: DESTINATION ${assay_package_dir})
 
 foreach(headers sdk/include sdk/compute/include sdk/comm/include sdk/data/include sdk/workload/include
-        sdk/train/include sdk/models/include sdk/parallel/include sdk/verification/include)
+        sdk/train/include sdk/models/include sdk/parallel/include sdk/verification/include sdk/mesh/include)
   if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${headers}")
     install(DIRECTORY ${headers}/assay DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
   endif()

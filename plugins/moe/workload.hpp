@@ -78,7 +78,6 @@ class Workload {
 
  private:
   // ranks.cpp: several ranks
-  class WholeModel;
   bool is_over_ranks() const { return model().experts.is_over_ranks(); }
   void share_experts(const Launch& launch);
   void open_ranks(const Launch& launch);

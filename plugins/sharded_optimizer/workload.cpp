@@ -83,11 +83,11 @@ assay::Peak Workload::peak(const Launch& launch) {
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
 void Workload::setup(const Launch& launch) {
   assay::train::SetupMoments moments;
-  moments.parameter_memory =
-      take_gathered_parameters(registered_parameters_, steps_, host_, launch, settings_.communication);
+  moments.parameter_memory = take_gathered_parameters(registered_parameters_, steps_, host_, launch,
+                                                      settings_.communication, settings_.communication.gathers);
   moments.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); };
   moments.step_taken = [&] {
-    open_and_register(steps_, host_, launch, settings_.communication, trainer_);
+    open_and_register(steps_, host_, launch, settings_.communication, settings_.communication.gathers, trainer_);
     if (const std::size_t bytes = exact_weights_.message_bytes(); bytes > 0)
       exact_message_ = assay::DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, bytes, "weights of norms");
     exact_weights_.bind(exact_message_.data());

@@ -1,3 +1,39 @@
-#include "workload.hpp"
+// The tensor_parallel workload: training of a decoder whose products are split over the ranks, by columns and rows of
+// its matrices.
+#include <assay/mesh/workload.hpp>
 
-ASSAY_PLUGIN("org.assay.tensor_parallel", "1.0.0", tensor_parallel::Workload)
+namespace tensor_parallel {
+
+using assay::Param;
+namespace parallel = assay::parallel;
+
+struct Tables {
+  static constexpr auto id = "tensor_parallel";
+  static constexpr auto summary = "decoder training with products split over the ranks and sequence-parallel norms";
+  static constexpr auto params = assay::join(
+      assay::table(Param::boolean("sequence_parallel", true)
+                       .help("true: a rank has the norms and the residual stream of its part of the rows, which are "
+                             "gathered before a product and summed to parts after it; false: of all rows, and sums are "
+                             "made everywhere")),
+      assay::mesh::decoder_params(assay::models::shared_model_params, parallel::rank_execution_params),
+      parallel::collective_params);
+  static constexpr auto loss_metric =
+      assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, the same on every rank");
+  static constexpr auto metrics =
+      assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
+                  parallel::communication_metrics, assay::table(parallel::messages_metric));
+
+  static assay::mesh::Strategy strategy(const assay::Case& c) {
+    assay::models::DecoderTrainerConfig config = assay::models::decoder_trainer_config(c);
+    config.model.split = {
+        .rank = c.rank(), .ranks = c.rank_count(), .sequence_parallel = c.get<bool>("sequence_parallel")};
+    return {.trainer = assay::mesh::of_one_batch(c, std::move(config)),
+            .shares = assay::mesh::Shares::columns,
+            .graph = assay::workload::is_graph(c),
+            .collectives = parallel::CollectiveSettings(c)};
+  }
+};
+
+}  // namespace tensor_parallel
+
+ASSAY_PLUGIN("org.assay.tensor_parallel", "1.0.0", assay::mesh::Workload<tensor_parallel::Tables>)

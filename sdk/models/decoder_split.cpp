@@ -40,14 +40,14 @@ using Ticket = train::PartExchange::Ticket;
 std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train::ParameterSet& own,
                                        const train::ParameterSet& whole) {
   std::vector<DecoderPart> parts;
+  const std::int64_t rank = config.experts.is_over_ranks() ? config.experts.rank : config.split.rank;
   for (const train::Parameter& p : own.all()) {
     const auto found = std::find_if(whole.all().begin(), whole.all().end(),
                                     [&](const train::Parameter& w) { return w.name == p.name; });
     if (found == whole.all().end()) throw Error(ASSAY_INTERNAL, "no whole parameter is named '" + p.name + "'");
     DecoderPart part{.whole = static_cast<train::ParameterSet::Id>(found - whole.all().begin())};
     for (std::size_t d = 0; d < p.dims.size(); ++d)
-      if (p.dims[d] != found->dims[d])
-        part = {part.whole, static_cast<int>(d), config.split.rank * p.dims[d], p.dims[d]};
+      if (p.dims[d] != found->dims[d]) part = {part.whole, static_cast<int>(d), rank * p.dims[d], p.dims[d]};
     parts.push_back(part);
   }
   return parts;

@@ -240,12 +240,12 @@ step_add_plugin_mistakes() {
   mistaken_project CXX 'assay_add_plugin_test(one one.toml)' "there is no plugin 'one'"
   mistaken_project CXX 'assay_add_plugin_validation(one)' "there is no plugin 'one'"
   package='find_package(assay 1.0 CONFIG REQUIRED COMPONENTS train trian)'
-  mistaken_project CXX '' "has no component 'trian'; it has sdk, compute, comm, data, workload, train, models, parallel, verification"
+  mistaken_project CXX '' "has no component 'trian'; it has sdk, compute, comm, data, workload, train, models, parallel, verification, mesh"
   package='find_package(assay 1.0 CONFIG REQUIRED COMPONENTS train)'
   mistaken_project C '' "its component 'train' is C++, which the project does not enable; write project(... LANGUAGES CXX)"
   bare_installation
   package='find_package(assay 1.0 CONFIG REQUIRED COMPONENTS cuda)'
-  prefix=$WORK/bare mistaken_project CXX '' "has no component 'cuda'; it has sdk, compute, comm, data, workload, train, models, parallel, verification. It was built without"
+  prefix=$WORK/bare mistaken_project CXX '' "has no component 'cuda'; it has sdk, compute, comm, data, workload, train, models, parallel, verification, mesh. It was built without"
   package='find_package(assay 1.0 CONFIG REQUIRED)'
   mistaken_project CXX 'assay_add_plugin(one)' 'expected assay_add_plugin(one file.cpp...)'
   mistaken_project CXX 'assay_add_plugin("two words" one.cpp)' "'two words' is not a name for a plugin"

@@ -32,7 +32,7 @@ struct DecoderParameters {
 // norms (zeros for those that count from one) and zeros for biases and sinks.
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
 
-// Which part of the whole model's parameter one of a split model's is.
+// Which part of the whole model's parameter one of a rank's is, where ranks split the model or share its experts.
 struct DecoderPart {
   train::ParameterSet::Id whole;
   int dimension = -1;  // that is split; -1: none
@@ -41,7 +41,7 @@ struct DecoderPart {
     return dimension < 0 ? whole_tensor : whole_tensor.slice(dimension, first, count);
   }
 };
-// By the split model's ids: `own` are its parameters, `whole` those of the same configuration without a split.
+// By the rank's ids: `own` are its parameters, `whole` those of the same configuration on one rank.
 std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train::ParameterSet& own,
                                        const train::ParameterSet& whole);
 // The arena's range of what every rank has and whose gradients are each rank's terms of a sum: the weights of norms of

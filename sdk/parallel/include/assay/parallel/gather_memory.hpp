@@ -27,25 +27,22 @@ inline void take_gather_memory(comm::CollectiveMemory& memory, const Host& host,
 // For SetupMoments::parameter_memory: where parameters are gathered from memory of the communicator's, opens it, and
 // takes that memory into `memory`. Empty where they are gathered from any: the trainer takes the memory. All that is
 // named here must outlive the trainer's setup.
-template <class Settings>
-std::function<void*(std::size_t)> take_gathered_parameters(comm::CollectiveMemory& memory, RankSteps& steps,
-                                                           const Host& host, const Launch& launch,
-                                                           const WithGathers<Settings>& settings) {
-  if (settings.gathers == Gathers::any_memory) return {};
-  return [&](std::size_t bytes) {
+inline std::function<void*(std::size_t)> take_gathered_parameters(comm::CollectiveMemory& memory, RankSteps& steps,
+                                                                  const Host& host, const Launch& launch,
+                                                                  const CollectiveSettings& settings, Gathers gathers) {
+  if (gathers == Gathers::any_memory) return {};
+  return [&, gathers](std::size_t bytes) {
     open_communicator(steps, host, launch, settings);
-    take_gather_memory(memory, host, steps.communicator(), settings.gathers, ASSAY_MEMORY_PARAMETERS, bytes,
-                       "parameters");
+    take_gather_memory(memory, host, steps.communicator(), gathers, ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
     return memory.data();
   };
 }
 
 // In SetupMoments::step_taken: opens the communicator unless the above has, registers the parameters' memory unless it
 // is the communicator's, and that of the gradients.
-template <class Settings>
-void open_and_register(RankSteps& steps, const Host& host, const Launch& launch, const WithGathers<Settings>& settings,
-                       const train::Trainer& trainer) {
-  if (settings.gathers == Gathers::any_memory) {
+inline void open_and_register(RankSteps& steps, const Host& host, const Launch& launch,
+                              const CollectiveSettings& settings, Gathers gathers, const train::Trainer& trainer) {
+  if (gathers == Gathers::any_memory) {
     open_communicator(steps, host, launch, settings);
     steps.communicator().register_memory(trainer.parameter_memory(), trainer.parameter_memory_bytes());
   }

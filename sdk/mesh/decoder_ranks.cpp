@@ -1,0 +1,160 @@
+#include "assay/mesh/decoder_ranks.hpp"
+
+#include <assay/comm/exchange.hpp>
+#include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/parallel/bucket_choice.hpp>
+#include <assay/parallel/gather_memory.hpp>
+#include <assay/parallel/open_communicator.hpp>
+#include <assay/parallel/products_beside_collectives.hpp>
+#include <assay/workload/peak.hpp>
+#include <chrono>
+#include <utility>
+
+namespace assay::mesh {
+
+DecoderRanks::DecoderRanks(const Case& c, const char* name, Strategy strategy)
+    : host_(c.host()), name_(name), strategy_(std::move(strategy)), asked_(c), trainer_(make_trainer()) {
+  const models::DecoderConfig& model = strategy_.trainer.model;
+  if (strategy_.shares == Shares::columns)
+    parts_->share(trainer_.parameters(), models::decoder_shared_range(model, trainer_.parameters(), trainer_.ids()));
+}
+
+// With what it reaches other ranks by, which is made here.
+models::DecoderTrainer DecoderRanks::make_trainer() {
+  const models::DecoderTrainerConfig& config = strategy_.trainer;
+  switch (strategy_.shares) {
+    case Shares::nothing: break;
+    case Shares::blocks:
+      blocks_.emplace(config.data_rank, config.data_ranks, strategy_.blocks);
+      return models::DecoderTrainer(host_, config, &*blocks_);
+    case Shares::columns:
+      parts_.emplace(config.model.split.rank, config.model.split.ranks);
+      return models::DecoderTrainer(host_, config, *parts_);
+    case Shares::tokens:
+      parts_.emplace(config.model.context.rank, config.model.context.ranks);
+      return models::DecoderTrainer(host_, config, *parts_);
+  }
+  return models::DecoderTrainer(host_, config);
+}
+
+train::GradientExchange& DecoderRanks::exchange() {
+  if (gradients_) return *gradients_;
+  if (blocks_) return *blocks_;
+  return *parts_;
+}
+
+void DecoderRanks::enqueue_step(const Marks& marks) { training_step(trainer_, marks, exchange()); }
+
+// Of ranks that split products the record adds up the work: all have the batch once.
+Work DecoderRanks::work() const {
+  const models::DecoderConfig& model = strategy_.trainer.model;
+  Work work = models::decoder_training_work(model);
+  for (std::uint64_t* of : {&work.flops, &work.items}) {
+    const auto rank = static_cast<std::uint64_t>(model.split.rank),
+               ranks = static_cast<std::uint64_t>(model.split.ranks);
+    *of = *of / ranks + (rank < *of % ranks ? 1 : 0);
+  }
+  return work;
+}
+
+Peak DecoderRanks::peak(const Launch& launch) {
+  return workload::measure_peak(host_, launch, strategy_.trainer.model.precision);
+}
+
+void DecoderRanks::set_up(const Launch& launch) {
+  train::SetupMoments moments;
+  const parallel::CollectiveSettings& collectives = strategy_.collectives;
+  if (blocks_) {
+    moments.parameter_memory =
+        take_gathered_parameters(registered_parameters_, steps_, host_, launch, collectives, strategy_.gathers);
+    moments.step_taken = [&] {
+      open_and_register(steps_, host_, launch, collectives, strategy_.gathers, trainer_);
+      parallel::take_gather_memory(messages_, host_, steps_.communicator(), strategy_.gathers,
+                                   ASSAY_MEMORY_COMMUNICATION, blocks_->message_bytes(), "gathered blocks");
+      blocks_->bind(messages_.data());
+      if (strategy_.gathers == parallel::Gathers::any_memory)
+        steps_.communicator().register_memory(messages_.data(), blocks_->message_bytes());
+    };
+  }
+  trainer_.setup(
+      launch, [&] { parallel::enqueue_beside_collectives(trainer_, strategy_.left_multiprocessors); }, moments);
+  if (!blocks_) open_communicator(steps_, host_, launch, collectives, trainer_);
+  if (parts_)
+    steps_.communicator().register_memory(trainer_.activation_memory().data(), trainer_.activation_memory().bytes());
+  choose_bucket_bytes(launch);
+  prepare_step(launch, bucket_bytes_);
+  if (strategy_.begins_from_rank_0) return restart(launch);
+  steps_.communicator().take_totals();
+}
+
+void DecoderRanks::choose_bucket_bytes(const Launch& launch) {
+  if (!strategy_.gradients) return;
+  bucket_bytes_ = strategy_.gradients->bucket_bytes;
+  if (bucket_bytes_ != 0 || strategy_.gradients->when != parallel::Strategy::overlap_bucketed) return;
+  const parallel::BucketChoice choice = parallel::choose_bucket_bytes(
+      host_, name_ + ".buckets", parallel::bucket_candidates(trainer_.parameters().gradient_bytes()),
+      [&](std::size_t bytes) { return step_seconds(launch, bytes); });
+  host_.info(choice.text);
+  bucket_bytes_ = choice.bytes;
+}
+
+void DecoderRanks::prepare_step(const Launch& launch, std::size_t bucket_bytes) {
+  steps_.forget_captured();
+  if (const std::optional<GradientMeeting>& of = strategy_.gradients) {
+    if (of->reduction == comm::Reduction::average)
+      gradients_.emplace(of->when, trainer_.parameters(), bucket_bytes, of->last_bucket_bytes);
+    else
+      gradients_.emplace(trainer_.parameters(), std::vector<train::ElementRange>{}, bucket_bytes);
+  }
+  reach_ranks(false);
+  if (strategy_.graph) steps_.capture(trainer_, [&] { enqueue_step(Marks(launch)); });
+}
+
+double DecoderRanks::step_seconds(const Launch& launch, std::size_t bucket_bytes) {
+  constexpr int tried_steps = 3;  // with buckets of each size
+  prepare_step(launch, bucket_bytes);
+  const auto take = [&](int steps) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < steps; ++i) steps_.repeat([&] { enqueue_step(Marks(launch)); });
+    steps_.wait(trainer_);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / steps;
+  };
+  take(1);
+  return take(tried_steps);
+}
+
+void DecoderRanks::reach_ranks(bool silent) {
+  comm::Communicator* const communicator = silent ? nullptr : &steps_.communicator();
+  if (blocks_) blocks_->use(communicator);
+  if (parts_) parts_->use(communicator);
+  if (gradients_) gradients_->use(steps_.communicator());  // which is silent by itself
+}
+
+void DecoderRanks::run(const Launch& launch) {
+  steps_.run(launch, host_, [&] { enqueue_step(Marks(launch)); });
+}
+
+Account DecoderRanks::account(const Launch&) { return trainer_.account(); }
+
+void DecoderRanks::restart(const Launch&) {
+  trainer_.start();
+  if (strategy_.begins_from_rank_0) parallel::broadcast_parameters(trainer_, steps_.communicator());
+  steps_.communicator().take_totals();
+}
+
+void DecoderRanks::silence(bool silent) {
+  steps_.silence(silent);
+  reach_ranks(silent);
+  trainer_.leave_multiprocessors(silent ? 0 : strategy_.left_multiprocessors);
+  if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(Marks()); });
+}
+
+double DecoderRanks::reported_loss() const {
+  const double loss = trainer_.last_loss();
+  if (strategy_.loss == ReportedLoss::of_rank) return loss;
+  const double mean = comm::mean_of_ranks(host_, name_ + ".loss", loss);
+  if (strategy_.loss == ReportedLoss::mean_of_ranks) return mean;
+  return static_cast<double>(comm::ranks_of(host_).rank_count) * mean;
+}
+
+}  // namespace assay::mesh

@@ -1,0 +1,70 @@
+// One rank of a mesh that trains a decoder by a strategy: all that a workload does but its tables and what it reports
+// (workload.hpp).
+#pragma once
+#include <assay/comm/registered_memory.hpp>
+#include <assay/mesh/marks.hpp>
+#include <assay/mesh/strategy.hpp>
+#include <assay/models/decoder_trainer.hpp>
+#include <assay/parallel/rank_steps.hpp>
+#include <assay/parallel/split_ranks.hpp>
+#include <assay/verification/asked_decoder.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace assay::mesh {
+
+class DecoderRanks {
+ public:
+  // Throws assay::Error. `name`: the workload's.
+  DecoderRanks(const Case& c, const char* name, Strategy strategy);
+
+  void run(const Launch& launch);
+  Account account(const Launch& launch);
+  void restart(const Launch& launch);
+  Verified verify(const Launch& launch);
+  Work work() const;  // this rank's
+  Peak peak(const Launch& launch);
+  void silence(bool silent);
+
+ protected:
+  void set_up(const Launch& launch);
+  double reported_loss() const;  // of the last step; every rank calls it, once
+
+  const Strategy& strategy() const { return strategy_; }
+  const models::DecoderTrainer& trainer() const { return trainer_; }
+  const parallel::ShardedBlocks* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
+  // After set-up.
+  const parallel::GradientAverage* gradients() const { return gradients_ ? &*gradients_ : nullptr; }
+  std::size_t bucket_bytes() const { return bucket_bytes_; }  // as asked for, or as measured
+  parallel::RankSteps& steps() { return steps_; }
+
+ private:
+  models::DecoderTrainer make_trainer();
+  train::GradientExchange& exchange();
+  void enqueue_step(const Marks& marks);
+  void open(const Launch& launch);
+  void reach_ranks(bool silent);  // what exchanges: the communicator, or nobody
+  void choose_bucket_bytes(const Launch& launch);
+  void prepare_step(const Launch& launch, std::size_t bucket_bytes);
+  double step_seconds(const Launch& launch, std::size_t bucket_bytes);
+
+  // verification.cpp
+  Verified check_gradients(const Launch& launch);
+  Verified check_replicas(const Launch& launch);
+
+  Host host_;
+  std::string name_;
+  Strategy strategy_;
+  verification::AskedDecoder asked_;
+  std::optional<parallel::ShardedBlocks> blocks_;
+  std::optional<parallel::SplitRanks> parts_;     // of products, or of keys and values
+  comm::CollectiveMemory registered_parameters_;  // what is kept of them, where it is gathered from such memory
+  models::DecoderTrainer trainer_;
+  comm::CollectiveMemory messages_;                     // gathered blocks and whole gradients
+  std::optional<parallel::GradientAverage> gradients_;  // made in set-up
+  std::size_t bucket_bytes_ = 0;
+  parallel::RankSteps steps_;
+};
+
+}  // namespace assay::mesh

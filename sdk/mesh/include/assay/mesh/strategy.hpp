@@ -1,0 +1,74 @@
+// How the ranks of a mesh share the training of one decoder, as a value: what is partitioned, which exchanges a step
+// has, and when. A plugin makes it of a case's parameters; decoder_ranks.hpp carries it out.
+#pragma once
+#include <assay/models/attention_params.hpp>
+#include <assay/models/decoder_params.hpp>
+#include <assay/parallel/communication_params.hpp>
+#include <assay/parallel/gradient_average.hpp>
+#include <assay/parallel/sharded_blocks.hpp>
+#include <assay/train/optimizer_params.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace assay::mesh {
+
+// What the ranks have parts of, beside the batch.
+enum class Shares {
+  nothing,  // each has the whole model
+  blocks,   // of parameters, which come and go, with their gradients and their optimizer state
+  columns,  // and rows of matrices: products are split (trainer.model.split)
+  tokens,   // of each sequence (trainer.model.context)
+};
+
+// Gradients that every rank has whole meet in collectives of their arena.
+struct GradientMeeting {
+  comm::Reduction reduction = comm::Reduction::average;
+  parallel::Strategy when = parallel::Strategy::overlap_bucketed;
+  std::size_t bucket_bytes = 0;  // 0: chosen by measuring in set-up
+  std::size_t last_bucket_bytes = 0;
+};
+
+// What the record has of a rank's last loss.
+enum class ReportedLoss { of_rank, mean_of_ranks, sum_of_ranks };
+
+struct Strategy {
+  models::DecoderTrainerConfig trainer;  // of what this rank has
+  Shares shares = Shares::nothing;
+  parallel::ShardedBlocks::Options blocks = {};  // of Shares::blocks
+  std::optional<GradientMeeting> gradients = {};
+  bool begins_from_rank_0 = false;  // its weights are broadcast before the first step
+  ReportedLoss loss = ReportedLoss::of_rank;
+  bool graph = false;                     // a step is captured
+  std::int32_t left_multiprocessors = 0;  // by products of a backward beside collectives
+  parallel::CollectiveSettings collectives;
+  parallel::Gathers gathers = parallel::Gathers::any_memory;
+};
+
+// The parameters that such workloads have alike, behind those of their strategy. `model`: model_params, or
+// shared_model_params of ranks that share one batch.
+template <class Model, class Execution>
+constexpr auto decoder_params(const Model& model, const Execution& execution) {
+  return join(model, parallel::rank_precision_params, execution, models::attention_params, models::checkpointing_params,
+              models::accumulation_params, train::optimizer_params);
+}
+
+// Reads them: what a rank has that shares the batch alone. Throws assay::Error.
+inline models::DecoderTrainerConfig decoder_config(
+    const Case& c, train::WholeMatrixOptimizers of_matrices = train::WholeMatrixOptimizers::refused) {
+  models::DecoderTrainerConfig config = models::decoder_trainer_config(c, of_matrices);
+  config.model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
+  return config;
+}
+
+// The configuration of a rank that has a part of the model, or of its sequences: all ranks have one batch. Validates
+// it.
+inline models::DecoderTrainerConfig of_one_batch(const Case& c, models::DecoderTrainerConfig config) {
+  config.model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
+  models::validate_decoder(c, config.model);
+  config.data_rank = 0, config.data_ranks = 1;
+  return config;
+}
+
+}  // namespace assay::mesh
