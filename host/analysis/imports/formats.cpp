@@ -4,11 +4,10 @@
 #include <fmt/ranges.h>
 
 #include "common/suggest.hpp"
+#include "imports/making_records.hpp"
 
 namespace assay::host::imports {
 namespace {
-
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 constexpr Format formats[] = {
     {"nccl-tests", "the output of all_reduce_perf and its like",

@@ -29,7 +29,7 @@ struct ImportedRun {
   std::string name;                         // of the experiment: "nccl-tests-all_reduce"
   std::vector<record::CaseRecord> records;  // without time and machine
   std::optional<std::string> started;       // UTC, where the text says it
-  std::string host;                         // where it says it
+  std::string host;                         // where it says it; a record may have its own
   std::vector<std::string> notes;           // what was left out, for the user
 };
 

@@ -16,6 +16,7 @@
 #include "common/usage_error.hpp"
 #include "common/utc.hpp"
 #include "imports/formats.hpp"
+#include "imports/log_text.hpp"
 #include "imports/making_records.hpp"
 #include "results/store.hpp"
 #include "results/table_page.hpp"
@@ -85,7 +86,7 @@ std::string experiment_of(const std::string& name, const Format& format, const f
 }
 
 void import_file(const fs::path& file, const ImportRequest& request) try {
-  const std::string text = read_file(file);
+  const std::string text = as_utf8(read_file(file));
   const Format& format = format_of(text, request.format.value_or(""));
   ImportOptions options;
   options.file_name = file.filename().string();
@@ -104,7 +105,7 @@ void import_file(const fs::path& file, const ImportRequest& request) try {
                                  environment_of(file, format, host, request.revision.value_or("")), time);
   for (record::CaseRecord& record : run.records) {
     record.started = utc_text(time);
-    record.host = host;
+    if (request.host || record.host.empty()) record.host = host;
     record.environment = folder.environment_id();
     if (request.device) {
       if (!record.result.device) record.result.device.emplace();

@@ -13,6 +13,8 @@ namespace assay::host::imports {
 
 using Json = nlohmann::ordered_json;
 
+inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
 // Throws ImportError where the text is no JSON.
 Json parsed(std::string_view text);
 // A number, or a text that is one ("1.25e-06"); nothing where it is neither, or not finite.

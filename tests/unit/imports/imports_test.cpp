@@ -1,7 +1,6 @@
 // The samples are our own, by the formats' public descriptions; their figures are invented.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 #include <string>
 
@@ -9,6 +8,7 @@
 #include "compare/metric.hpp"
 #include "imports/formats.hpp"
 #include "imports/making_records.hpp"
+#include "imported_run.hpp"
 
 namespace assay::host::imports {
 namespace {
@@ -68,17 +68,6 @@ const std::string pytorch_file = R"([
 
 ImportedRun imported(const std::string& text, const ImportOptions& options = {}) {
   return format_of(text, "").read(text, options);
-}
-std::string problem(const std::function<void()>& function) try {
-  function();
-  return "";
-} catch (const ImportError& e) {
-  return e.what();
-}
-const record::Phase& step(const record::CaseRecord& record) { return *record::find(record.result.phases, "step"); }
-std::string param(const record::CaseRecord& record, const char* name) {
-  const Value* value = record::find(record.identity.params, name);
-  return value ? to_text(*value) : "";
 }
 
 TEST(Imports, NcclTests) {
