@@ -142,7 +142,7 @@ class Walker {
   void live(Walk& walk, const worker::CaseSpec& spec, worker::HostServices& services, measure::Recorder& recorder,
             const assay_config& config, assay_workload_self*& object) {
     const auto check = [&](const char* what, assay_status status) {
-      std::string text = services.take_message();
+      std::string text = services.messages().take();
       if (status == ASSAY_OK) return;
       if (text.empty()) text = fmt::format("{} says no, without a text", what);
       throw Stopped{state_after(status), std::move(text)};
@@ -194,7 +194,7 @@ class Walker {
     recorder.end_step();
     services.rethrow_mark_failure();
     walk.communicates = planning_->communicators() > communicators_before;
-    note(walk, services.ledger());
+    note(walk, services.memory().ledger());
   }
 
   static void note(Walk& walk, const measure::MemoryLedger& ledger) {

@@ -53,7 +53,7 @@ void Stage::synchronize() {
   device_->check(device_->api().stream_synchronize(device_->handle(), device_->stream()), "waiting for the device");
 }
 
-Outcome Stage::outcome(assay_status status) { return {status, services_->take_message()}; }
+Outcome Stage::outcome(assay_status status) { return {status, services_->messages().take()}; }
 
 Outcome Life::create(const std::map<std::string, Value>* params) {
   const worker::CaseSpec& spec = stage_.subject().spec;

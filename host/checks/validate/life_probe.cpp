@@ -225,7 +225,7 @@ void life_probe(const Subject& subject, const Asker& asker) {
     counted.life().destroy();
   }
   asker.ask(Check::leaves_memory);
-  if (const std::size_t left = stage.services().blocks_left(); left > 0)
+  if (const std::size_t left = stage.services().memory().blocks_left(); left > 0)
     asker.find(Check::leaves_memory, fmt::format("{} blocks are left", left));
   if (has_lived) {
     constexpr std::size_t noise_bytes = 16384;

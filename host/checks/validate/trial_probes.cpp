@@ -76,7 +76,7 @@ void refusal_probe(const Subject& subject, const Asker& asker) {
     asker.ask(Check::memory_given_back);
     asker.at(place);
     life.destroy();
-    if (const std::size_t left = stage.services().blocks_left(); left > 0)
+    if (const std::size_t left = stage.services().memory().blocks_left(); left > 0)
       asker.find(Check::memory_given_back, fmt::format("{}: {} blocks are left", place, left));
   }
 }

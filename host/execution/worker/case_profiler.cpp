@@ -34,17 +34,17 @@ const assay_kernel_trace* kernel_trace_of(const plugin::OpenDevice& device) {
 
 }  // namespace
 
-CaseProfiler::CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
+CaseProfiler::CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, CaseMemory& memory,
                            record::CaseResult& result)
     : is_counted_(spec.values.profile.ncu),
       is_watched_(spec.values.profile.nvtx || spec.values.profile.nsys),
       kernels_file_(spec.values.profile.kernels ? file_of(spec, "kernels", "md") : ""),
       memory_snapshot_file_(spec.values.profile.memory_snapshot ? file_of(spec, "memory", "pickle") : ""),
       device_(device),
-      services_(services),
+      memory_(memory),
       result_(result),
       profiler_(is_watched_ || is_counted_ ? profiler_of(device) : nullptr) {
-  if (!memory_snapshot_file_.empty()) services.begin_memory_history();
+  if (!memory_snapshot_file_.empty()) memory.begin_history();
 }
 
 void CaseProfiler::note(std::string text) { result_.note(std::move(text)); }
@@ -190,7 +190,7 @@ void CaseProfiler::record_table(std::vector<profile::TracedStep> steps, bool in_
 }
 
 void CaseProfiler::write_memory_snapshot() {
-  const auto history = services_.take_memory_history();
+  const auto history = memory_.take_history();
   if (!history) return;
   if (write(memory_snapshot_file_, history->snapshot(device_.ordinal()), "the memory snapshot"))
     result_.memory_snapshot = std::filesystem::path(memory_snapshot_file_).filename().string();

@@ -14,16 +14,15 @@
 #include "measure/recorder.hpp"
 #include "plugin/device_library.hpp"
 #include "profile/kernel_table.hpp"
+#include "worker/case_memory.hpp"
 #include "worker/case_spec.hpp"
 #include "worker/device_ranges.hpp"
-#include "worker/host_services.hpp"
 
 namespace assay::host::worker {
 
 class CaseProfiler {
  public:
-  CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
-               record::CaseResult& result);
+  CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, CaseMemory& memory, record::CaseResult& result);
 
   // The part that an external profiler records. Before the steps between the host's own work and the window: it may
   // take long.
@@ -58,7 +57,7 @@ class CaseProfiler {
   const std::string kernels_file_;          // Markdown: the table of kernels per phase; "": none
   const std::string memory_snapshot_file_;  // a pickle; "": none
   const plugin::OpenDevice& device_;
-  HostServices& services_;
+  CaseMemory& memory_;
   record::CaseResult& result_;
   const assay_profiler* profiler_;
   std::optional<DeviceRanges> ranges_;  // while steps are measured, on a device that offers ranges

@@ -68,8 +68,8 @@ class CaseRun {
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema());
     workload_->connect(*services_, *device_);
     if (spec_.device_kind == "cpu" && spec_.values.run.memory_limit_bytes)
-      services_->set_memory_limit(*spec_.values.run.memory_limit_bytes);
-    profiler_ = std::make_unique<CaseProfiler>(spec_, *device_, *services_, result_);
+      services_->memory().set_limit(*spec_.values.run.memory_limit_bytes);
+    profiler_ = std::make_unique<CaseProfiler>(spec_, *device_, services_->memory(), result_);
     std::exception_ptr failure;
     try {
       live();
@@ -99,10 +99,11 @@ class CaseRun {
     teardown.destroy_s = seconds_since(begin);
     std::vector<std::string>& notes = teardown.notes;
     if (services_) {
-      notes = services_->warnings();
+      notes = services_->messages().warnings();
       notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(warnings_noted_));
-      if (services_->blocks_left() > 0)
-        notes.push_back(fmt::format("the workload left {} blocks of device memory behind", services_->blocks_left()));
+      if (services_->memory().blocks_left() > 0)
+        notes.push_back(
+            fmt::format("the workload left {} blocks of device memory behind", services_->memory().blocks_left()));
     }
     observer_.stage(Stage::done, 0);
     if (is_well_) ranks_->leave();  // one that failed is a loss to whoever waits for it
@@ -131,12 +132,12 @@ class CaseRun {
     workload_->setup(recorder_.get());
     end_stage();
     ranks_->meet("setup");
-    services_->ledger().moment("after_setup");
+    services_->memory().ledger().moment("after_setup");
     account_.emplace(accounted_case());
     measure::LoopResult result = measured();
     account_->read(result);
-    services_->ledger().moment("after_measure");
-    memory_use_->look(services_->ledger(), window_->own_memory_bytes());
+    services_->memory().ledger().moment("after_measure");
+    memory_use_->look(services_->memory().ledger(), window_->own_memory_bytes());
     tell_what_ran();  // before the verification, which loads and chooses for itself
     if (!workload_->takes_steps_after_finish()) trace_kernels(result.iterations);
     if (workload_->table().finish) {
@@ -176,7 +177,7 @@ class CaseRun {
     MeasuredSteps steps(spec_.plan());
     hooks.run_step = [&](std::uint64_t iteration, bool warmup) { run_step(iteration, warmup); };
     hooks.after_step = [&](bool warmup, std::int64_t done, std::int64_t) {
-      if (!warmup) steps.end(services_->ledger().end_step());
+      if (!warmup) steps.end(services_->memory().ledger().end_step());
       step_ = done;
       observer_.step(done);
       ranks_->check_aborted();
@@ -193,10 +194,10 @@ class CaseRun {
       profiler_->start_range();
     };
     hooks.begin_window = [&] {
-      services_->ledger().moment("after_warmup");
+      services_->memory().ledger().moment("after_warmup");
       enter(Stage::measure, spec_.plan().has_count() ? *spec_.plan().steps : 0);
       profiler_->begin_measure(*recorder_, schema().phases);
-      services_->ledger().begin_steps();
+      services_->memory().ledger().begin_steps();
       account_->open();
       steps.begin();
     };
@@ -207,8 +208,8 @@ class CaseRun {
     result_.wall.measure_s = result.window_s;
     step_peaks_mib_ = steps.peaks_mib();
     if (!spec_.values.profile.ncu)  // whose times nobody is told
-      for (std::string& note :
-           notes_on(result, spec_, *recorder_, services_->allocations_while_measuring(), phase_pass_->is_apart()))
+      for (std::string& note : notes_on(result, spec_, *recorder_, services_->memory().allocations_while_measuring(),
+                                        phase_pass_->is_apart()))
         result_.note(std::move(note));
     profiler_->write_memory_snapshot();
     window_->tell(result_, spec_, *ranks_, result.window_s, steps.bounds_s());
@@ -352,7 +353,7 @@ class CaseRun {
       return;
     }
     const record::Verification verdict = workload_->verify();
-    const std::string text = services_->take_message();
+    const std::string text = services_->messages().take();
     if (verdict == record::Verification::wrong_result) wrong_result(text.empty() ? "verify gave no reason" : text);
     result_.verify = verified_by_workload(spec_.verification, verdict, accounted + text, account_->why_in_part());
   }
@@ -391,9 +392,9 @@ class CaseRun {
     result_.metrics = case_metrics_of(services_->case_metrics(), schema());
     for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
     if (!result_.memory) note_memory();
-    for (std::string& note : overdrawn_memory(services_->ledger())) result_.note(std::move(note));
+    for (std::string& note : overdrawn_memory(services_->memory().ledger())) result_.note(std::move(note));
     if (result_.libraries.empty()) tell_what_ran();
-    std::vector<std::string> warnings = services_->warnings();
+    std::vector<std::string> warnings = services_->messages().warnings();
     warnings_noted_ = warnings.size();
     for (std::string& warning : warnings) result_.note(std::move(warning));
   }
@@ -406,7 +407,7 @@ class CaseRun {
   }
 
   void note_memory() {
-    const measure::MemoryLedger& ledger = services_->ledger();
+    const measure::MemoryLedger& ledger = services_->memory().ledger();
     result_.memory = memory_of(ledger);
     // Of a case that was refused before it could take any, 0 would be no figure of it.
     if (result_.status != record::Status::ok && ledger.moments().empty() && ledger.peak_total() == 0)

@@ -28,7 +28,7 @@ std::optional<record::Peak> measured_peak(const assay_workload& workload, assay_
   found.struct_size = sizeof found;
   const assay_launch launch = services.launch(ASSAY_STAGE_VERIFY, 0, nullptr);
   const assay_status status = probe->measure(object, &launch, &found);
-  const std::string text = services.take_message();
+  const std::string text = services.messages().take();
   if (status != ASSAY_OK) return std::nullopt;
   record::Peak peak;
   if (found.flops_per_s > 0) peak.gflop_per_s = found.flops_per_s * 1e-9;

@@ -12,6 +12,7 @@
 #include "launch/process.hpp"
 #include "wireup/key_value_client.hpp"
 #include "wireup/key_value_store.hpp"
+#include "worker/plugin_messages.hpp"
 
 namespace assay::host::worker {
 namespace {
@@ -35,14 +36,12 @@ std::chrono::milliseconds collective_timeout(const experiment::Case& c) {
   return c.run.stall_timeout.count() > 0 ? c.run.stall_timeout : c.measure.timeout;
 }
 
-std::string_view as_view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
-
 std::string_view bytes_of(const void* data, std::size_t bytes) {
   return data ? std::string_view(static_cast<const char*>(data), bytes) : std::string_view();
 }
 
 // Host and plugin share the case's keys.
-std::string key_of_plugin(assay_str key) { return fmt::format("plugin/{}", as_view(key)); }
+std::string key_of_plugin(assay_str key) { return fmt::format("plugin/{}", view_of(key)); }
 
 std::string pack(std::span<const double> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -132,7 +131,7 @@ void RankServices::make_table(const CaseSpec& spec) {
                                                           bytes_of(mine, bytes), wireup::KeyValue::Timeout(timeout_ms));
       for (std::size_t r = 0; r < values.size(); ++r) {
         if (values[r].size() != bytes)
-          throw wireup::WireupError(fmt::format("exchange '{}': rank {} gave {} bytes, this one {}", as_view(name), r,
+          throw wireup::WireupError(fmt::format("exchange '{}': rank {} gave {} bytes, this one {}", view_of(name), r,
                                                 values[r].size(), bytes));
         if (bytes > 0) std::memcpy(static_cast<char*>(all) + r * bytes, values[r].data(), bytes);
       }

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t most_names = 256, most_name_bytes = 64, most_unit_bytes = 32;
 
-std::string text_of(assay_str s) { return s.data ? std::string(s.data, s.size) : std::string(); }
-
 // Why no table may have this name; "" where it may.
 std::string fault_of(const std::string& name, bool is_reserved) {
   const auto is_sound = [](char c) {
@@ -42,7 +40,7 @@ ToldNames::ToldNames(plugin::WorkloadSchema& schema, std::function<void()> grown
     return assay_status{ASSAY_OK};
   };
   table_.phase = [](const assay_names* names, assay_str name, std::uint32_t* out) noexcept {
-    return from(names).guarded([&](ToldNames& self) { return self.phase(text_of(name), *out); });
+    return from(names).guarded([&](ToldNames& self) { return self.phase(std::string(view_of(name)), *out); });
   };
   table_.metric = [](const assay_names* names, const assay_metric* row, std::uint32_t* out) noexcept {
     return from(names).guarded([&](ToldNames& self) { return self.metric(*row, *out); });

@@ -96,7 +96,7 @@ void WorkloadObject::call(const char* name, StageFunction function, assay_stage 
 
 void WorkloadObject::check(const char* function, assay_status status) {
   if (status == ASSAY_OK) return;
-  std::string text = services_->take_message();
+  std::string text = services_->messages().take();
   if (text.empty()) text = "no text was given";
   const std::string kind = kind_of_failure(status);
   throw CaseFailure{status_after(status), fmt::format("{}: {}{}{}", function, kind, kind.empty() ? "" : ": ", text),
