@@ -77,10 +77,7 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<co
                   .qk_nope_head_dim = c.get<std::int64_t>("qk_nope_head_dim"),
                   .qk_rope_head_dim = c.get<std::int64_t>("qk_rope_head_dim"),
                   .v_head_dim = c.get<std::int64_t>("v_head_dim"),
-                  // What a preset says of yarn, a model without it does not read.
-                  .mscale_all_dim = model.rope_scaling.kind == compute::RotaryScalingKind::yarn
-                                        ? c.get<double>("rope_mscale_all_dim")
-                                        : 0};
+                  .mscale_all_dim = c.get<double>("rope_mscale_all_dim")};
   model.sliding_window = c.get<std::int64_t>("sliding_window");
   model.full_attention_every = c.get<std::int64_t>("full_attention_every");
   model.attention_sinks = c.get<bool>("attention_sinks");
