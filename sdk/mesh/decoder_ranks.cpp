@@ -17,10 +17,14 @@ DecoderRanks::DecoderRanks(const Case& c, const char* name, Strategy strategy)
   const models::DecoderConfig& model = strategy_.trainer.model;
   if (strategy_.shares == Shares::columns)
     parts_->share(trainer_.parameters(), models::decoder_shared_range(model, trainer_.parameters(), trainer_.ids()));
+  if (strategy_.update)
+    update_.emplace(trainer_, c.rank(), c.rank_count(), *strategy_.update,
+                    models::decoder_blocks(trainer_.ids()).resident.parameters);
 }
 
 // With what it reaches other ranks by, which is made here.
 models::DecoderTrainer DecoderRanks::make_trainer() {
+  validate(strategy_);
   const models::DecoderTrainerConfig& config = strategy_.trainer;
   switch (strategy_.shares) {
     case Shares::nothing: break;
@@ -43,7 +47,10 @@ train::GradientExchange& DecoderRanks::exchange() {
   return *parts_;
 }
 
-void DecoderRanks::enqueue_step(const Marks& marks) { training_step(trainer_, marks, exchange()); }
+void DecoderRanks::enqueue_step(const train::StepMarks& marks) {
+  if (update_) return update_->enqueue(marks);
+  training_step(trainer_, marks, exchange());
+}
 
 // Of ranks that split products the record adds up the work: all have the batch once.
 Work DecoderRanks::work() const {
@@ -54,6 +61,7 @@ Work DecoderRanks::work() const {
                ranks = static_cast<std::uint64_t>(model.split.ranks);
     *of = *of / ranks + (rank < *of % ranks ? 1 : 0);
   }
+  if (update_) work.bytes = update_->moved_bytes();
   return work;
 }
 
@@ -61,30 +69,60 @@ Peak DecoderRanks::peak(const Launch& launch) {
   return workload::measure_peak(host_, launch, strategy_.trainer.model.precision);
 }
 
-void DecoderRanks::set_up(const Launch& launch) {
+// Parameters that are gathered may lie in memory of the communicator's, which is then opened first. Memory is taken in
+// the order in which a framework would come to it.
+train::SetupMoments DecoderRanks::setup_moments(const Launch& launch) {
   train::SetupMoments moments;
-  const parallel::CollectiveSettings& collectives = strategy_.collectives;
+  if (!blocks_ && !update_) return moments;
+  moments.parameter_memory =
+      take_gathered_parameters(registered_parameters_, steps_, host_, launch, strategy_.collectives, strategy_.gathers);
+  moments.parameters_taken = [this] { note_memory("after_init"); };
+  moments.step_taken = [this, &launch] {
+    open_and_register(steps_, host_, launch, strategy_.collectives, strategy_.gathers, trainer_);
+    take_messages();
+    note_memory("before_state");
+  };
+  return moments;
+}
+
+void DecoderRanks::take_messages() {
   if (blocks_) {
-    moments.parameter_memory =
-        take_gathered_parameters(registered_parameters_, steps_, host_, launch, collectives, strategy_.gathers);
-    moments.step_taken = [&] {
-      open_and_register(steps_, host_, launch, collectives, strategy_.gathers, trainer_);
-      parallel::take_gather_memory(messages_, host_, steps_.communicator(), strategy_.gathers,
-                                   ASSAY_MEMORY_COMMUNICATION, blocks_->message_bytes(), "gathered blocks");
-      blocks_->bind(messages_.data());
-      if (strategy_.gathers == parallel::Gathers::any_memory)
-        steps_.communicator().register_memory(messages_.data(), blocks_->message_bytes());
-    };
+    parallel::take_gather_memory(messages_, host_, steps_.communicator(), strategy_.gathers, ASSAY_MEMORY_COMMUNICATION,
+                                 blocks_->message_bytes(), "gathered blocks");
+    blocks_->bind(messages_.data());
+    if (strategy_.gathers == parallel::Gathers::any_memory)
+      steps_.communicator().register_memory(messages_.data(), blocks_->message_bytes());
   }
+  if (update_) {
+    if (const std::size_t bytes = update_->message_bytes(); bytes > 0)
+      exact_message_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, bytes, "weights of norms");
+    update_->bind(exact_message_.data());
+  }
+}
+
+void DecoderRanks::set_up(const Launch& launch) {
+  const auto enqueue = [&] { update_ ? update_->enqueue_without_communication() : trainer_.enqueue_step(); };
   trainer_.setup(
-      launch, [&] { parallel::enqueue_beside_collectives(trainer_, strategy_.left_multiprocessors); }, moments);
-  if (!blocks_) open_communicator(steps_, host_, launch, collectives, trainer_);
+      launch, [&] { parallel::enqueue_beside_collectives(trainer_, strategy_.left_multiprocessors, enqueue); },
+      setup_moments(launch));
+  if (!steps_.communicate()) open_communicator(steps_, host_, launch, strategy_.collectives, trainer_);
   if (parts_)
     steps_.communicator().register_memory(trainer_.activation_memory().data(), trainer_.activation_memory().bytes());
   choose_bucket_bytes(launch);
   prepare_step(launch, bucket_bytes_);
-  if (strategy_.begins_from_rank_0) return restart(launch);
-  steps_.communicator().take_totals();
+  if (gradients_) trainer_.start();  // sizes of buckets were tried by steps
+  begin();
+  note_memory("before_step");
+}
+
+void DecoderRanks::begin() {
+  if (update_) update_->clear();
+  if (strategy_.begins_from_rank_0) parallel::broadcast_parameters(trainer_, steps_.communicator());
+  steps_.communicator().take_totals();  // from here on they count steps alone
+}
+
+void DecoderRanks::note_memory(const char* moment) const {
+  if (strategy_.memory_moments) memory_moment(host_, moment);
 }
 
 void DecoderRanks::choose_bucket_bytes(const Launch& launch) {
@@ -107,7 +145,7 @@ void DecoderRanks::prepare_step(const Launch& launch, std::size_t bucket_bytes) 
       gradients_.emplace(trainer_.parameters(), std::vector<train::ElementRange>{}, bucket_bytes);
   }
   reach_ranks(false);
-  if (strategy_.graph) steps_.capture(trainer_, [&] { enqueue_step(Marks(launch)); });
+  if (strategy_.graph) steps_.capture(trainer_, [&] { enqueue_step(train::StepMarks(launch)); });
 }
 
 double DecoderRanks::step_seconds(const Launch& launch, std::size_t bucket_bytes) {
@@ -115,7 +153,7 @@ double DecoderRanks::step_seconds(const Launch& launch, std::size_t bucket_bytes
   prepare_step(launch, bucket_bytes);
   const auto take = [&](int steps) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < steps; ++i) steps_.repeat([&] { enqueue_step(Marks(launch)); });
+    for (int i = 0; i < steps; ++i) steps_.repeat([&] { enqueue_step(train::StepMarks(launch)); });
     steps_.wait(trainer_);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / steps;
   };
@@ -127,26 +165,27 @@ void DecoderRanks::reach_ranks(bool silent) {
   comm::Communicator* const communicator = silent ? nullptr : &steps_.communicator();
   if (blocks_) blocks_->use(communicator);
   if (parts_) parts_->use(communicator);
-  if (gradients_) gradients_->use(steps_.communicator());  // which is silent by itself
+  // These two have a communicator in any case, which is silent by itself.
+  if (gradients_) gradients_->use(steps_.communicator());
+  if (update_) update_->use(steps_.communicator());
 }
 
 void DecoderRanks::run(const Launch& launch) {
-  steps_.run(launch, host_, [&] { enqueue_step(Marks(launch)); });
+  steps_.run(launch, host_, [&] { enqueue_step(train::StepMarks(launch)); });
 }
 
 Account DecoderRanks::account(const Launch&) { return trainer_.account(); }
 
 void DecoderRanks::restart(const Launch&) {
   trainer_.start();
-  if (strategy_.begins_from_rank_0) parallel::broadcast_parameters(trainer_, steps_.communicator());
-  steps_.communicator().take_totals();
+  begin();
 }
 
 void DecoderRanks::silence(bool silent) {
   steps_.silence(silent);
   reach_ranks(silent);
   trainer_.leave_multiprocessors(silent ? 0 : strategy_.left_multiprocessors);
-  if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(Marks()); });
+  if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(train::StepMarks()); });
 }
 
 double DecoderRanks::reported_loss() const {

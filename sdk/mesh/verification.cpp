@@ -11,8 +11,10 @@
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/rank_check.hpp>
+#include <assay/verification/sampling.hpp>
 #include <assay/verification/unmeasured.hpp>
 #include <assay/verification/whole_model_check.hpp>
+#include <bit>
 
 #include "assay/mesh/decoder_ranks.hpp"
 
@@ -40,33 +42,66 @@ verification::SharedModel shared_tokens(models::DecoderConfig model) {
           .same = "of all ranks identical to the bit; "};
 }
 
+bool holds(const std::vector<train::ElementRange>& ranges, const train::ElementRange& piece) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [&](const train::ElementRange& r) { return r.begin <= piece.begin && piece.end <= r.end; });
+}
+
 }  // namespace
 
+// Where collectives begin, and where what a rank owns does.
+std::vector<std::int64_t> DecoderRanks::averaged_cuts() const {
+  if (!update_) return parallel::begins_of(gradients_->pieces());
+  std::vector<std::int64_t> cuts = parallel::begins_of(update_->buckets());
+  for (std::int32_t rank = 0; rank < strategy_.trainer.data_ranks; ++rank)
+    for (const train::ElementRange& owned : update_->owned_by(rank)) cuts.push_back(owned.begin);
+  return cuts;
+}
+
+// A reduce-scatter leaves a rank the averages of its own part alone; the pieces are cut so that each is of one owner.
 Verified DecoderRanks::check_gradients(const Launch& launch) {
   const train::ParameterSet& parameters = trainer_.parameters();
-  const auto pieces =
-      verification::average_pieces(parameters, parallel::begins_of(gradients_->pieces()), strategy_.trainer.data_ranks);
-  const verification::RankGradients mine = verification::gradients_of_rank(
-      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(Marks(launch)); }); });
+  const auto pieces = verification::average_pieces(parameters, averaged_cuts(), strategy_.trainer.data_ranks);
+  verification::RankGradients mine = verification::gradients_of_rank(
+      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(train::StepMarks(launch)); }); });
+  if (update_ && update_->scatters())
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      if (!holds(trainer_.optimizer().ranges(), pieces[i])) mine.averaged[i] = verification::not_held;
   return verification::check_average(host_, name_ + ".average", parameters, pieces, mine,
                                      verification::own_data(trainer_));
 }
 
+// Of what the next step reads: where ranks send one another the copy, the rest of a rank's weights is its own affair.
+std::uint64_t DecoderRanks::hash_of_read_weights() const {
+  if (!update_ || update_->message_bytes() == 0) return verification::hash_of_weights(trainer_);
+  const train::ParameterSet& parameters = trainer_.parameters();
+  std::uint64_t hash = verification::hash_of(trainer_.backend(), parameters.compute_copy());
+  for (const train::ParameterSet::Id id : models::decoder_blocks(trainer_.ids()).resident.parameters)
+    hash = std::rotl(hash, 1) ^ verification::hash_of(trainer_.backend(), parameters.value(id));
+  return hash;
+}
+
 Verified DecoderRanks::check_replicas(const Launch& launch) {
-  const std::string finite = verification::check_finite(trainer_, trainer_.model());
+  std::string finite;
+  if (update_)
+    verification::check_finite_loss(trainer_);  // of gradients a rank has a part
+  else
+    finite = verification::check_finite(trainer_, trainer_.model());
   const std::string parts = verification::check_parts(host_, name_ + ".parts", trainer_);
   verification::check_broadcast(host_, name_ + ".broadcast", trainer_, steps_.communicator());
   begin_part(host_, "averages");
   const Verified average = check_gradients(launch);
   begin_part(host_, "optimizer");
   trainer_.start();
+  // The values are looked at when everything is gathered: a part that comes from another rank, or is not gathered, is
+  // not its owner's any more, or differs between ranks.
   const std::string updates =
-      verification::check_updates_of_rank(trainer_, steps_, [&] { enqueue_step(Marks(launch)); });
+      verification::check_updates_of_rank(trainer_, steps_, [&] { enqueue_step(train::StepMarks(launch)); });
   begin_part(host_, "same_weights");
-  const std::string weights =
-      verification::check_same_weights(host_, name_ + ".weights", verification::hash_of_weights(trainer_));
+  const std::string weights = verification::check_same_weights(host_, name_ + ".weights", hash_of_read_weights());
   const Verified own = verification::check_own_model(host_, trainer_);
-  return {finite + parts + average.text + updates + weights + own.text, average.in_part || own.in_part};
+  return {finite + parts + average.text + (update_ ? "each rank's part: " : "") + updates + weights + own.text,
+          average.in_part || own.in_part};
 }
 
 Verified DecoderRanks::verify(const Launch& launch) {
@@ -75,7 +110,7 @@ Verified DecoderRanks::verify(const Launch& launch) {
   asked_.check(trainer_.config());
   const auto check = [&](const verification::SharedModel& shared) {
     return verification::check_whole_model(host_, name_, trainer_, shared, steps_, launch,
-                                           [&] { enqueue_step(Marks(launch)); });
+                                           [&] { enqueue_step(train::StepMarks(launch)); });
   };
   const models::DecoderConfig& model = trainer_.config().model;
   switch (strategy_.shares) {

@@ -2,15 +2,16 @@
 // (workload.hpp).
 #pragma once
 #include <assay/comm/registered_memory.hpp>
-#include <assay/mesh/marks.hpp>
 #include <assay/mesh/strategy.hpp>
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/parallel/split_ranks.hpp>
+#include <assay/train/step_marks.hpp>
 #include <assay/verification/asked_decoder.hpp>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace assay::mesh {
 
@@ -37,20 +38,26 @@ class DecoderRanks {
   // After set-up.
   const parallel::GradientAverage* gradients() const { return gradients_ ? &*gradients_ : nullptr; }
   std::size_t bucket_bytes() const { return bucket_bytes_; }  // as asked for, or as measured
+  const parallel::ShardedUpdate* update() const { return update_ ? &*update_ : nullptr; }
   parallel::RankSteps& steps() { return steps_; }
+  void note_memory(const char* moment) const;  // where the strategy looks at memory
 
  private:
   models::DecoderTrainer make_trainer();
   train::GradientExchange& exchange();
-  void enqueue_step(const Marks& marks);
-  void open(const Launch& launch);
+  void enqueue_step(const train::StepMarks& marks);
+  train::SetupMoments setup_moments(const Launch& launch);
+  void take_messages();
+  void begin();                   // all ranks alike, after the trainer's start
   void reach_ranks(bool silent);  // what exchanges: the communicator, or nobody
   void choose_bucket_bytes(const Launch& launch);
   void prepare_step(const Launch& launch, std::size_t bucket_bytes);
   double step_seconds(const Launch& launch, std::size_t bucket_bytes);
 
   // verification.cpp
+  std::vector<std::int64_t> averaged_cuts() const;
   Verified check_gradients(const Launch& launch);
+  std::uint64_t hash_of_read_weights() const;
   Verified check_replicas(const Launch& launch);
 
   Host host_;
@@ -61,7 +68,9 @@ class DecoderRanks {
   std::optional<parallel::SplitRanks> parts_;     // of products, or of keys and values
   comm::CollectiveMemory registered_parameters_;  // what is kept of them, where it is gathered from such memory
   models::DecoderTrainer trainer_;
+  std::optional<parallel::ShardedUpdate> update_;
   comm::CollectiveMemory messages_;                     // gathered blocks and whole gradients
+  DeviceMemory exact_message_;                          // weights of norms
   std::optional<parallel::GradientAverage> gradients_;  // made in set-up
   std::size_t bucket_bytes_ = 0;
   parallel::RankSteps steps_;

@@ -6,6 +6,7 @@
 #include <assay/parallel/communication_params.hpp>
 #include <assay/parallel/gradient_average.hpp>
 #include <assay/parallel/sharded_blocks.hpp>
+#include <assay/parallel/sharded_update.hpp>
 #include <assay/train/optimizer_params.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -38,13 +39,23 @@ struct Strategy {
   Shares shares = Shares::nothing;
   parallel::ShardedBlocks::Options blocks = {};  // of Shares::blocks
   std::optional<GradientMeeting> gradients = {};
-  bool begins_from_rank_0 = false;  // its weights are broadcast before the first step
+  std::optional<parallel::ShardedUpdate::Options> update = {};  // by parts of the parameters
+  bool begins_from_rank_0 = false;                              // its weights are broadcast before the first step
   ReportedLoss loss = ReportedLoss::of_rank;
+  bool memory_moments = false;            // of set-up, and after a step
   bool graph = false;                     // a step is captured
   std::int32_t left_multiprocessors = 0;  // by products of a backward beside collectives
-  parallel::CollectiveSettings collectives;
+  parallel::CollectiveSettings collectives = {};
   parallel::Gathers gathers = parallel::Gathers::any_memory;
 };
+
+// Throws assay::Error(INTERNAL) for a strategy that leaves ranks without an exchange, or has two of one kind:
+//   nothing  gradients, or update; the whole model's gradients meet on every rank, or in parts
+//   blocks   neither; the blocks exchange both
+//   columns  neither; what every rank has is summed at the end of backward
+//   tokens   gradients, which are terms of a sum
+// Only what is gathered, of blocks or by an update, has a choice of memory.
+void validate(const Strategy& strategy);
 
 // The parameters that such workloads have alike, behind those of their strategy. `model`: model_params, or
 // shared_model_params of ranks that share one batch.

@@ -4,7 +4,8 @@
 //
 // and is ASSAY_PLUGIN("org.example.name", "1.0.0", assay::mesh::Workload<Tables>). Its table of metrics has
 // `parameters` and `loss`; kept_bytes_metrics, communication_metrics and `messages` are reported where it has their
-// rows. What is its alone it reports in
+// rows. Its phases are those of rank_training_phases, or a table of its own in the order of train::RankPhases. What is
+// its alone it reports in
 //
 //   static void report_set_up(const auto& launch, const assay::mesh::SetUp& found);
 #pragma once
@@ -21,6 +22,7 @@ struct SetUp {
   const models::DecoderTrainer& trainer;
   const parallel::ShardedBlocks* blocks;       // of Shares::blocks
   const parallel::GradientAverage* gradients;  // where gradients meet
+  const parallel::ShardedUpdate* update;       // where ranks update parts
   std::size_t bucket_bytes;
 };
 
@@ -40,7 +42,12 @@ class Workload : public DecoderRanks {
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = Tables::params;
   static constexpr auto presets = models::model_presets;
-  static constexpr auto phases = RankPhases::phases;
+  static constexpr auto phases = [] {
+    if constexpr (requires { Tables::phases; })
+      return Tables::phases;
+    else
+      return train::rank_training_phases;
+  }();
   static constexpr auto metrics = Tables::metrics;
   using Launch = LaunchOf<Workload>;
 
@@ -50,15 +57,21 @@ class Workload : public DecoderRanks {
     launch.report(train::parameters_metric, trainer().model().whole_parameter_count());
     if constexpr (has_metric<Tables>("parameter_bytes")) train::report_kept_bytes<Workload>(launch, trainer());
     set_up(launch);
-    const SetUp found{strategy(), trainer(), blocks(), gradients(), bucket_bytes()};
+    const SetUp found{strategy(), trainer(), blocks(), gradients(), update(), bucket_bytes()};
     if constexpr (requires { Tables::report_set_up(launch, found); }) Tables::report_set_up(launch, found);
   }
 
   void finish(const Launch& launch) {
+    note_memory("after_step");
     launch.report(Tables::loss_metric, reported_loss());
     const auto step = steps().take_measured();
     if (!step) return;
-    report_communication(launch, *step);
+    if constexpr (has_metric<Tables>("exposed_ms")) {
+      report_communication(launch, *step);
+    } else {
+      launch.report(parallel::communication_bytes_metric, step->bytes);
+      if (step->times) launch.report(parallel::communication_ms_metric, step->times->busy_ms);
+    }
     if constexpr (has_metric<Tables>("messages")) launch.report(parallel::messages_metric, step->messages);
   }
 };

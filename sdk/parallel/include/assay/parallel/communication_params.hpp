@@ -74,8 +74,9 @@ inline constexpr auto measured_communication_params =
 
 // Reads collective_params.
 struct CollectiveSettings {
+  CollectiveSettings() = default;  // as the rows have it without a value
   explicit CollectiveSettings(const Case& c);
-  std::string library;
+  std::string library = "auto";
   comm::Options options;
 };
 

@@ -1,4 +1,4 @@
-#include "matrix_shares.hpp"
+#include <assay/parallel/matrix_shares.hpp>
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <assay/train/optimizer.hpp>
 #include <string>
 
-namespace sharded_optimizer {
+namespace assay::parallel {
 namespace {
 
 using assay::models::DecoderConfig;
@@ -28,7 +28,7 @@ struct SharedMatrices {
     model.d_model = of.d_model, model.d_ff = of.d_ff, model.layers = of.layers, model.heads = 2;
     model.vocab_size = of.vocabulary;
     add_decoder_parameters(set, model);
-    buckets = assay::parallel::plan_buckets(set, {.bytes = std::size_t{1} << 18});
+    buckets = plan_buckets(set, {.bytes = std::size_t{1} << 18});
   }
   MatrixShares shares() const { return {set, buckets, ranks}; }
   Optimizer optimizer() const { return Optimizer(OptimizerConfig{.name = "muon"}, set); }
@@ -138,4 +138,4 @@ TEST(MatrixShares, OfTheRestAreEqualPartsOrGoWithTheirNeighbours) {
 }
 
 }  // namespace
-}  // namespace sharded_optimizer
+}  // namespace assay::parallel

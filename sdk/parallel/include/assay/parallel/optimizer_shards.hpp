@@ -9,25 +9,23 @@
 #include <cstdint>
 #include <vector>
 
-namespace sharded_optimizer {
+namespace assay::parallel {
 
-using assay::train::ElementRange;
-
-enum class Variant : std::int32_t { baseline, broadcast, zero1 };
-inline constexpr auto variants = assay::choices<Variant>(
-    {{"baseline", Variant::baseline}, {"broadcast", Variant::broadcast}, {"zero1", Variant::zero1}});
+enum class StateSharing : std::int32_t { baseline, broadcast, zero1 };
+inline constexpr auto state_sharings = choices<StateSharing>(
+    {{"baseline", StateSharing::baseline}, {"broadcast", StateSharing::broadcast}, {"zero1", StateSharing::zero1}});
 
 // Each rank's part of a bucket is a multiple of this many elements: 256 bytes of fp32, 128 of bf16.
 inline constexpr std::int64_t part_elements = 64;
-inline std::int64_t arena_multiple(Variant variant, std::int32_t ranks) {
-  return variant == Variant::baseline ? part_elements : part_elements * ranks;
+inline std::int64_t arena_multiple(StateSharing sharing, std::int32_t ranks) {
+  return sharing == StateSharing::baseline ? part_elements : part_elements * ranks;
 }
 
 // The rank updates these ranges and keeps optimizer state for them; they are in ascending order.
 //   baseline   the whole arena
 //   broadcast  its part of the arena
 //   zero1      its part of each bucket
-std::vector<ElementRange> owned_ranges(Variant variant, const std::vector<ElementRange>& buckets,
-                                       std::int64_t arena_elements, std::int32_t rank, std::int32_t ranks);
+std::vector<train::ElementRange> owned_ranges(StateSharing sharing, const std::vector<train::ElementRange>& buckets,
+                                              std::int64_t arena_elements, std::int32_t rank, std::int32_t ranks);
 
-}  // namespace sharded_optimizer
+}  // namespace assay::parallel

@@ -1,21 +1,22 @@
-// What a step marks: phases of a launch, or nothing where the step is captured without them.
+// What a step on several ranks marks: phases of a launch, or nothing where the step is captured without them.
 #pragma once
 #include <assay/plugin.hpp>
 
 #include <assay/train/training_step.hpp>
 #include <optional>
 
-namespace assay::mesh {
+namespace assay::train {
 
-// A workload's table of phases begins with these.
+inline constexpr auto parameter_wait_phase = phase("parameter_wait");
+// A workload's table of phases begins with these, in this order, and may call them otherwise.
 struct RankPhases {
-  static constexpr auto phases = train::rank_training_phases;
+  static constexpr auto phases = join(rank_training_phases, table(parameter_wait_phase));
 };
 
-class Marks {
+class StepMarks {
  public:
-  Marks() = default;  // none
-  explicit Marks(const Launch& launch) : launch_(&launch) {}
+  StepMarks() = default;  // none
+  explicit StepMarks(const Launch& launch) : launch_(&launch) {}
 
   class [[nodiscard]] Phase {
    public:
@@ -34,4 +35,4 @@ class Marks {
   const Launch* launch_ = nullptr;
 };
 
-}  // namespace assay::mesh
+}  // namespace assay::train

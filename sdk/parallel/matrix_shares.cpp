@@ -1,21 +1,21 @@
-#include "matrix_shares.hpp"
+#include "assay/parallel/matrix_shares.hpp"
 
 #include <algorithm>
 #include <assay/train/optimizer.hpp>
 #include <numeric>
 #include <set>
 
-namespace sharded_optimizer {
+namespace assay::parallel {
 
-using assay::train::ArenaMatrix;
-using assay::train::ElementRange;
-using assay::train::MatrixShape;
-using assay::train::Parameter;
-using assay::train::ParameterSet;
+using train::ArenaMatrix;
+using train::ElementRange;
+using train::MatrixShape;
+using train::Parameter;
+using train::ParameterSet;
 
 namespace {
 
-constexpr std::int64_t line = assay::train::Optimizer::alignment_elements;
+constexpr std::int64_t line = train::Optimizer::alignment_elements;
 // A stretch without matrices is cut among the ranks if each gets at least this many lines: a message costs as much as a
 // few of them.
 constexpr std::int64_t least_lines_of_part = 16;
@@ -39,7 +39,7 @@ void add_units(std::vector<Unit>& units, const Parameter& p, std::int64_t group_
   for (const ArenaMatrix& m : matrices) {
     may_begin_at(m.begin);
     units.back().shapes.push_back(m.shape());
-    units.back().operations += assay::train::newton_schulz_operations(m.rows, m.columns);
+    units.back().operations += train::newton_schulz_operations(m.rows, m.columns);
   }
 }
 
@@ -138,4 +138,4 @@ double MatrixShares::imbalance() const {
   return *std::max_element(operations_.begin(), operations_.end()) * static_cast<double>(operations_.size()) / all;
 }
 
-}  // namespace sharded_optimizer
+}  // namespace assay::parallel

@@ -1,15 +1,15 @@
-#include "exact_weights.hpp"
+#include "assay/parallel/exact_weights.hpp"
 
 #include <algorithm>
 
-namespace sharded_optimizer {
+namespace assay::parallel {
 
-namespace op = assay::compute::op;
+namespace op = compute::op;
 
-using assay::compute::Backend;
-using assay::compute::Tensor;
-using assay::train::ElementRange;
-using assay::train::ParameterSet;
+using compute::Backend;
+using compute::Tensor;
+using train::ElementRange;
+using train::ParameterSet;
 namespace {
 
 constexpr std::int64_t part_alignment = 64;  // elements
@@ -24,7 +24,7 @@ ExactWeights::ExactWeights(const ParameterSet& set, const std::vector<ParameterS
     std::int64_t at = 0;
     for (const ParameterSet::Id id : ids)
       for (const ElementRange& range : owned[rank]) {
-        const assay::train::Parameter& p = set.all()[id];
+        const train::Parameter& p = set.all()[id];
         const ElementRange piece{std::max(range.begin, p.offset), std::min(range.end, p.offset + p.elements())};
         if (piece.begin >= piece.end) continue;
         pieces_[rank].push_back({piece, at});
@@ -57,7 +57,7 @@ void ExactWeights::pack(Backend& backend, std::int32_t rank) const {
   for (const Piece& piece : pieces_[r]) backend.run(op::Copy{.to = packed(r, piece), .from = set_.values(piece.arena)});
 }
 
-assay::comm::Ticket ExactWeights::gather(assay::comm::Communicator& communicator) const {
+comm::Ticket ExactWeights::gather(comm::Communicator& communicator) const {
   const auto ranks = static_cast<std::int64_t>(pieces_.size());
   const Tensor all(message_, set_.policy().parameter, {ranks * part_elements_});
   return communicator.all_gather(all.slice(0, communicator.rank() * part_elements_, part_elements_), all);
@@ -70,4 +70,4 @@ void ExactWeights::unpack(Backend& backend, std::int32_t rank) const {
         backend.run(op::Copy{.to = set_.values(piece.arena), .from = packed(r, piece)});
 }
 
-}  // namespace sharded_optimizer
+}  // namespace assay::parallel
