@@ -14,6 +14,7 @@ int clean_command(const Arguments& arguments);
 int completion_command(const Arguments& arguments);
 int history_command(const Arguments& arguments);
 int import_command(const Arguments& arguments);
+int export_command(const Arguments& arguments);
 int forecast_command(const Arguments& arguments);
 int table_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);

@@ -25,6 +25,7 @@ int import_command(const Arguments& arguments) {
   options.add("host", request.host, "the machine");
   options.add("device", request.device, "the device's name");
   options.add("revision", request.revision, "of the source that was measured");
+  options.add("again", request.again, "imports a file that a run has already, as another measurement");
   options.add("output", request.output, "the folder for results (default: results)");
   options.positional("file", request.files, -1, "import needs a file");
   if (!options.read(arguments)) return exit_ok;

@@ -1,4 +1,5 @@
 // The executable: finds the subcommand, and turns what it throws into a message and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -7,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -20,6 +23,7 @@
 #include "common/sha256.hpp"
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
+#include "common/utf8.hpp"
 #include "results/terminal.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/worker_process.hpp"
@@ -64,6 +68,36 @@ std::string unknown_command(const std::string& name) {
   return fmt::format("unknown command '{}'; expected {}", name, fmt::join(names, ", "));
 }
 
+// A file that is opened while one of the three is closed would get its number, and take what is printed: started so by
+// a daemon, assay reads and writes nothing there.
+void open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd) std::_Exit(exit_failed);
+}
+
+// With each byte that is no ASCII letter as \xE9.
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (const char c : text)
+    shown += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+  return shown;
+}
+
+// Records and tables hold names as UTF-8 text, and the host finds files by what is recorded.
+void check_names(const Arguments& arguments) {
+  for (const std::string& argument : arguments)
+    if (!is_utf8(argument))
+      throw UsageError(fmt::format("'{}' is not UTF-8, and a record cannot hold it; name the file or folder in UTF-8",
+                                   printable(argument)));
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error).string();
+  if (!error && !is_utf8(folder))
+    throw UsageError(
+        fmt::format("the working folder '{}' is not UTF-8, and a record cannot hold it; rename it, or call "
+                    "assay from another one",
+                    printable(folder)));
+}
+
 void tell(const std::string& text) {
   fmt::print(stderr, "{}", results::lines_on_terminal("assay: " + text, STDERR_FILENO));
 }
@@ -86,6 +120,7 @@ int dispatch(const std::string& name, const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_descriptors();
   const Arguments all(argv + 1, argv + argc);
   if (all.empty()) {
     print_help();
@@ -93,6 +128,7 @@ int main(int argc, char** argv) {
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of the write, with a message
   try {
+    check_names(all);
     const int code = dispatch(all.front(), Arguments(all.begin() + 1, all.end()));
     if (std::fflush(stdout) == 0) return code;
     throw std::system_error(errno, std::generic_category(), "the standard output cannot be written");

@@ -39,6 +39,21 @@ void check_plugin_folders(const po::variables_map& values) {
     }
 }
 
+// An option whose value was forgotten does not take the next option for it: `--output --dry-run` is no folder, and the
+// run no real one. A value that begins so stands behind "=".
+void check_values_are_no_options(const Arguments& arguments, const po::options_description& known) {
+  for (std::size_t i = 0; i + 1 < arguments.size() && arguments[i] != "--"; ++i) {
+    const std::string& given = arguments[i];
+    const std::string& next = arguments[i + 1];
+    if (given.size() < 2 || given[0] != '-' || !next.starts_with("--")) continue;
+    const bool is_long = given.starts_with("--");
+    const po::option_description* option = known.find_nothrow(is_long ? given.substr(2) : given, /*approx=*/false);
+    if (!option || option->semantic()->min_tokens() == 0) continue;
+    throw UsageError(fmt::format("{0} needs a value, and {1} stands in its place; give one, or {0}={1} if that is it",
+                                 is_long ? given : "--" + option->long_name(), next));
+  }
+}
+
 // "metric,m" is --metric and -m.
 std::string long_name(const char* name) {
   const std::string whole = name;
@@ -138,6 +153,7 @@ bool Options::read(const Arguments& arguments) {
     places.add(positional_.c_str(), most_);
   }
   Values values;
+  check_values_are_no_options(arguments, visible_);
   try {
     // No abbreviations: an option added later must not change what an old script means.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;

@@ -73,12 +73,15 @@ void Workload::setup(const assay::LaunchOf<Workload>& launch) {
   waiting_ = settled_waiting();
   if (waiting_ == Waiting::busy) launch.report(waited, waiting_);
   start();
-  if (!hear(launch, false))
+  if (!hear(launch, false)) {
+    // Its pipe closes a moment before it can be waited for.
+    program_->wait_for_end(time_to_die);
     fail(program_->how_it_ended() +
          (has_greeted_
               ? "\nIt never asked for a step"
               : "\nIt reported nothing: let it report its steps (docs/command.md), or set step_is = \"program\" "
                 "to time it as a whole"));
+  }
 }
 
 void Workload::run(const assay::Launch& launch) {

@@ -18,6 +18,21 @@ constexpr Format formats[] = {
      [](std::string_view text) { return has(text, "\"results\"") && has(text, "\"command\""); }, read_hyperfine},
     {"pytorch", "PyTorch's format of benchmark results",
      [](std::string_view text) { return has(text, "\"benchmark_values\""); }, read_pytorch},
+    {"nccl-tests-json", "the file of nccl-tests -J, or rccl-tests' lines of JSON",
+     [](std::string_view text) {
+       return has(text, "\"out_of_place\"") || (has(text, "\"algBw\"") && has(text, "\"busBw\""));
+     },
+     read_nccl_json},
+    {"google-benchmark", "its JSON, of --benchmark_format or --benchmark_out",
+     [](std::string_view text) { return has(text, "\"benchmarks\"") && has(text, "\"time_unit\""); },
+     read_google_benchmark},
+    {"pytest-benchmark", "the file of --benchmark-json",
+     [](std::string_view text) { return has(text, "\"benchmarks\"") && has(text, "\"machine_info\""); },
+     read_pytest_benchmark},
+    {"hyperfine-csv", "the file of --export-csv",
+     [](std::string_view text) { return text.starts_with("command,mean,"); }, read_hyperfine_csv},
+    {"mlperf", "lines of :::MLLOG", [](std::string_view text) { return has(text, ":::MLLOG "); }, read_mlperf},
+    {"osu", "the output of OSU micro-benchmarks", [](std::string_view text) { return has(text, "# OSU "); }, read_osu},
 };
 
 }  // namespace
@@ -32,8 +47,7 @@ const Format& format_of(std::string_view text, const std::string& name) {
   }
   if (name.empty())
     throw ImportError(fmt::format("it looks like none of {}; --format says which it is", fmt::join(names, ", ")));
-  throw ImportError(fmt::format("there is no format '{}'; expected one of {}{}", name, fmt::join(names, ", "),
-                                did_you_mean(name, names)));
+  throw ImportError(fmt::format("there is no format '{}'{}", name, known_instead(name, names)));
 }
 
 }  // namespace assay::host::imports

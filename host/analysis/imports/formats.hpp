@@ -30,6 +30,7 @@ struct ImportedRun {
   std::vector<record::CaseRecord> records;  // without time and machine
   std::optional<std::string> started;       // UTC, where the text says it
   std::string host;                         // where it says it; a record may have its own
+  std::string revision;                     // of the source that was measured, where it says it
   std::vector<std::string> notes;           // what was left out, for the user
 };
 
@@ -47,5 +48,11 @@ ImportedRun read_nccl_tests(std::string_view text, const ImportOptions& options)
 ImportedRun read_nvbench(std::string_view text, const ImportOptions& options);
 ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options);
 ImportedRun read_pytorch(std::string_view text, const ImportOptions& options);
+ImportedRun read_nccl_json(std::string_view text, const ImportOptions& options);
+ImportedRun read_google_benchmark(std::string_view text, const ImportOptions& options);
+ImportedRun read_pytest_benchmark(std::string_view text, const ImportOptions& options);
+ImportedRun read_hyperfine_csv(std::string_view text, const ImportOptions& options);
+ImportedRun read_mlperf(std::string_view text, const ImportOptions& options);
+ImportedRun read_osu(std::string_view text, const ImportOptions& options);
 
 }  // namespace assay::host::imports

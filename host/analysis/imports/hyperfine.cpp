@@ -28,7 +28,11 @@ void note_impossible(std::string text, Runs& runs) {
 }
 
 void add_time_s(double seconds, Runs& runs) {
-  if (!is_time_ms(seconds * 1e3)) note_impossible(fmt::format("one of its times is {} s", seconds), runs);
+  if (!is_time_ms(seconds * 1e3))
+    note_impossible(
+        fmt::format("one of its times is {} s{}", seconds,
+                    seconds == 0 ? " (hyperfine takes the time of a shell off each; measure with --shell=none)" : ""),
+        runs);
   runs.times_ms.push_back(seconds * 1e3);
 }
 
@@ -116,6 +120,10 @@ ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options) 
     } else {
       fail(record, "it has neither times nor a mean that is one");
     }
+    if (record.result.is_ok())
+      for (const char* name : {"user", "system"})
+        if (const auto time_s = number_at(result, name))
+          add_metric(record, std::string(name) + "_ms", *time_s * 1e3, "ms", Direction::lower_is_better);
     if (!runs.peak_mib.empty() && runs.impossible.empty()) {
       record.result.memory.emplace();
       record.result.memory->process_peak_mib = *std::max_element(runs.peak_mib.begin(), runs.peak_mib.end());

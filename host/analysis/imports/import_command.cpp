@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
 #include "common/exit_code.hpp"
@@ -48,8 +49,13 @@ std::map<std::string, double> step_metrics(const std::vector<std::string>& given
 WallTime changed_at(const fs::path& file) {
   std::error_code error;
   const auto time = fs::last_write_time(file, error);
-  return error ? std::chrono::system_clock::now()
-               : std::chrono::time_point_cast<WallTime::duration>(std::chrono::file_clock::to_sys(time));
+  if (error) return std::chrono::system_clock::now();
+  // Files have times that 64-bit nanoseconds do not hold.
+  const auto seconds = std::chrono::file_clock::to_sys(std::chrono::floor<std::chrono::seconds>(time));
+  if (seconds > std::chrono::floor<std::chrono::seconds>(WallTime::max()) ||
+      seconds < std::chrono::ceil<std::chrono::seconds>(WallTime::min()))
+    throw ImportError("the time of the file is beyond the years 1678 to 2261; give --date");
+  return std::chrono::time_point_cast<WallTime::duration>(std::chrono::file_clock::to_sys(time));
 }
 
 // When it was measured: as asked for, as the file says, or when it was written.
@@ -59,21 +65,34 @@ WallTime time_of(const fs::path& file, const ImportedRun& run, const std::string
     if (!time) throw UsageError(fmt::format("--date is '{}'; expected 2026-11-03 or 2026-11-03T12:00:00Z", asked));
     return *time;
   }
-  // "2026-11-03T12:00:00.123456+00:00": to the second, where it is UTC.
-  if (run.started && run.started->size() > 19 && (run.started->ends_with("Z") || run.started->ends_with("+00:00")))
-    if (const auto time = parse_utc(run.started->substr(0, 19) + "Z")) return *time;
+  if (run.started)
+    if (const auto time = parse_time_with_zone(*run.started)) return *time;
   return changed_at(file);
 }
 
 // Tells what is known of the machine that made the result, which is not this one.
-std::string environment_of(const fs::path& file, const Format& format, const std::string& host,
-                           const std::string& revision) {
-  Json environment{
-      {"schema", 1},
-      {"imported", {{"format", format.name}, {"file", file.filename().string()}, {"sha256", sha256_of_file(file)}}}};
+std::string environment_of(const std::string& file_name, const std::string& sha256, const Format& format,
+                           const std::string& host, const std::string& revision,
+                           const std::vector<std::string>& notes) {
+  Json environment{{"schema", 1}, {"imported", {{"format", format.name}, {"file", file_name}, {"sha256", sha256}}}};
+  if (!notes.empty()) environment["imported"]["notes"] = notes;
   if (!host.empty()) environment["os"] = {{"hostname", host}};
   if (!revision.empty()) environment["assay"] = {{"revision", revision}};
-  return environment.dump(2);
+  return environment.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+// The run of this name that has the same file, by its content; nothing where there is none.
+std::optional<fs::path> earlier_import(const fs::path& runs, const std::string& sha256) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, error)) {
+    if (entry.is_symlink(error)) continue;
+    const fs::path environment = entry.path() / "environment.json";
+    if (!fs::is_regular_file(environment, error) || read_regular_file(environment).find(sha256) == std::string::npos)
+      continue;
+    if (fs::exists(entry.path() / "cases.jsonl", error) && fs::file_size(entry.path() / "cases.jsonl", error) > 0)
+      return entry.path();
+  }
+  return std::nullopt;
 }
 
 // A run is told by its experiment. This one cannot be run, and says so to whoever tries.
@@ -85,7 +104,16 @@ std::string experiment_of(const std::string& name, const Format& format, const f
       one_line(file.filename().string()), format.name, name, format.name);
 }
 
-void import_file(const fs::path& file, const ImportRequest& request) try {
+// A file that was read and understood, and of which nothing is written yet.
+struct ReadFile {
+  fs::path file;
+  const Format* format;
+  std::string sha256, host;
+  ImportedRun run;
+  WallTime time;
+};
+
+ReadFile read_one(const fs::path& file, const ImportRequest& request) try {
   const std::string text = as_utf8(read_file(file));
   const Format& format = format_of(text, request.format.value_or(""));
   ImportOptions options;
@@ -94,43 +122,60 @@ void import_file(const fs::path& file, const ImportRequest& request) try {
   options.step_ms = step_metrics(request.step);
   ImportedRun run = format.read(text, options);
   if (request.experiment) run.name = folder_name(*request.experiment);
-  const std::string host = request.host.value_or(run.host);
-  const WallTime time = time_of(file, run, request.date.value_or(""));
   if (const std::size_t repeats = number_repeats(run.records); repeats > 0)
     run.notes.push_back(
         fmt::format("nothing tells {} of its cases from each other; they are told apart as repeats", repeats));
+  const WallTime time = time_of(file, run, request.date.value_or(""));
+  const std::string host = request.host.value_or(run.host);
+  return {file, &format, sha256_of_file(file), host, std::move(run), time};
+} catch (const ImportError& e) {
+  throw UsageError(fmt::format("{}: {}", one_line(file.string()), e.what()));
+}
+
+void write_run(ReadFile& read, const ImportRequest& request) {
+  const std::string shown = one_line(read.file.string());
   const fs::path dir = request.output.value_or("results");
+  if (!request.again)
+    if (const auto earlier = earlier_import(dir / read.run.name, read.sha256)) {
+      fmt::print("{}: nothing to do: {} has the same file ({} imports it once more, as another measurement)\n", shown,
+                 earlier->string(), "--again");
+      return;
+    }
   results::RunFolder folder =
-      results::RunFolder::create(dir, run.name, experiment_of(run.name, format, file),
-                                 environment_of(file, format, host, request.revision.value_or("")), time);
-  for (record::CaseRecord& record : run.records) {
-    record.started = utc_text(time);
-    if (request.host || record.host.empty()) record.host = host;
+      results::RunFolder::create(dir, read.run.name, experiment_of(read.run.name, *read.format, read.file),
+                                 environment_of(read.file.filename().string(), read.sha256, *read.format, read.host,
+                                                request.revision.value_or(read.run.revision), read.run.notes),
+                                 read.time);
+  for (record::CaseRecord& record : read.run.records) {
+    record.started = utc_text(read.time);
+    if (request.host || record.host.empty()) record.host = read.host;
     record.environment = folder.environment_id();
     if (request.device) {
       if (!record.result.device) record.result.device.emplace();
       record.result.device->name = *request.device;
     }
   }
-  folder.append_all(run.records);
-  for (const std::string& note : run.notes) fmt::print(stderr, "assay: {}: {}\n", one_line(file.string()), note);
-  fmt::print("{}: {} {} as {} ({}), {}\n", one_line(file.string()), run.records.size(),
-             run.records.size() == 1 ? "case" : "cases", folder.path().string(), format.name, utc_text(time));
-} catch (const ImportError& e) {
-  throw UsageError(fmt::format("{}: {}", one_line(file.string()), e.what()));
+  folder.append_all(read.run.records);
+  for (const std::string& note : read.run.notes) fmt::print(stderr, "assay: {}: {}\n", shown, one_line(note));
+  fmt::print("{}: {} {} as {} ({}), {}\n", shown, read.run.records.size(),
+             read.run.records.size() == 1 ? "case" : "cases", folder.path().string(), read.format->name,
+             utc_text(read.time));
 }
 
 }  // namespace
 
 std::string format_list() {
   std::string text;
-  for (const Format& format : all_formats()) text += fmt::format("  {:<11} {}\n", format.name, format.summary);
+  for (const Format& format : all_formats()) text += fmt::format("  {:<16} {}\n", format.name, format.summary);
   text.pop_back();
   return text;
 }
 
 int import_files(const ImportRequest& request) {
-  for (const std::string& file : request.files) import_file(file, request);
+  // All are read before one is written: what is repeated after a mistake doubles nothing.
+  std::vector<ReadFile> files;
+  for (const std::string& file : request.files) files.push_back(read_one(file, request));
+  for (ReadFile& file : files) write_run(file, request);
   return exit_ok;
 }
 

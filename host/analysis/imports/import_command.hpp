@@ -10,6 +10,7 @@ struct ImportRequest {
   std::vector<std::string> files;
   std::vector<std::string> step;  // METRIC=UNIT
   std::optional<std::string> format, name, experiment, date, host, device, revision, output;
+  bool again = false;  // though a run has the same file
 };
 
 // "  nccl-tests  ..." for each format, a line each.

@@ -16,8 +16,41 @@
 
 namespace assay::host::imports {
 
+namespace {
+
+// Python writes NaN and Infinity, which JSON has not: they are no numbers here, and the rest of the file counts.
+// Returns whether there were any.
+bool replace_bare_words(std::string& text) {
+  bool is_text = false, found = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && is_text) {
+      ++i;
+    } else if (text[i] == '"') {
+      is_text = !is_text;
+    } else if (!is_text) {
+      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"})
+        if (text.compare(i, word.size(), word) == 0) {
+          text.replace(i, word.size(), "null");
+          found = true;
+          break;
+        }
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Json parsed_or_discarded(std::string_view text) {
+  Json json = json_or_discarded(text);
+  if (!json.is_discarded()) return json;
+  std::string changed(text);
+  return replace_bare_words(changed) ? json_or_discarded(changed) : json;
+}
+
 Json parsed(std::string_view text) {
   if (is_nested_deeper(text)) throw ImportError(fmt::format("its JSON is nested more than {} deep", deepest_json));
+  if (Json json = parsed_or_discarded(text); !json.is_discarded()) return json;
   try {
     return Json::parse(text);
   } catch (const Json::exception& e) {
@@ -74,6 +107,31 @@ std::optional<Value> value_of(const Json& value) {
   if (value.is_number_float()) return Value(value.get<double>());
   if (value.is_string()) return Value(value.get<std::string>());
   return std::nullopt;
+}
+
+namespace {
+
+void add_flat(const Json& object, const std::string& prefix, const std::string& owner, record::Named<Value>& params) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = prefix + key;
+    if (value.is_object()) {
+      add_flat(value, name + ".", owner, params);
+      continue;
+    }
+    const auto plain = value.is_array() ? std::optional<Value>(value.dump()) : value_of(value);
+    if (!plain) continue;
+    const Value* before = record::find(params, name);
+    if (!before)
+      params.emplace_back(name, *plain);
+    else if (to_text(*before) != to_text(*plain) && !record::find(params, owner + name))
+      params.emplace_back(owner + name, *plain);
+  }
+}
+
+}  // namespace
+
+void add_flat_params(const Json& object, const std::string& owner, record::Named<Value>& params) {
+  add_flat(object, "", owner, params);
 }
 
 record::CaseRecord new_record(const std::string& workload, std::size_t index) {

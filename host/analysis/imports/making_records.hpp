@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+// Discarded where the text is no JSON, or nested too deep. NaN and Infinity, which Python writes, become null.
+Json parsed_or_discarded(std::string_view text);
 // Throws ImportError where the text is no JSON.
 Json parsed(std::string_view text);
 // A number, or a text that is one ("1.25e-06"); nothing where it is neither, or not finite.
@@ -29,6 +31,10 @@ bool is_time_ms(double ms);
 std::optional<double> spread_of(std::optional<double> number);
 // As a parameter: a number, a bool, or a text. A whole number beyond 64 bits with a sign is a text.
 std::optional<Value> value_of(const Json& value);
+
+// The plain values of an object as parameters, those of objects within it by dotted names ("runner.gpu.name"), lists as
+// their text. A name that another value has already gets `owner` before it.
+void add_flat_params(const Json& object, const std::string& owner, record::Named<Value>& params);
 
 // An `ok` record that nobody has verified, and of which nobody knows who else used the machine.
 record::CaseRecord new_record(const std::string& workload, std::size_t index);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "imports/formats.hpp"
+
 namespace assay::host::imports {
 
 // The columns of a table, by its line of names: those of the operation, then twice those of a group, then the rest.
@@ -27,14 +29,14 @@ struct NcclRank {
 };
 
 struct NcclSection {
-  std::string collective;  // "all_reduce"; "" where the log does not name it
+  std::string collective;                   // "all_reduce"; "" where the log does not name it
   std::vector<std::vector<NcclRank>> jobs;  // side by side; the ranks of each
   std::size_t lost_jobs = 0;                // that began and never came to their columns
   std::optional<std::int64_t> iterations, aggregated;
   bool is_graph = false;
   NcclColumns columns;
   std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> torn;  // where each torn row begins, for people
+  std::vector<std::string> torn;              // where each torn row begins, for people
   std::optional<std::int64_t> out_of_bounds;  // by its end; nothing where that is missing
   bool has_failed = false;                    // by its own verdict
   bool is_below_bandwidth = false;            // by its own verdict: NCCL_TESTS_MIN_BW
@@ -47,6 +49,9 @@ struct NcclLog {
   std::string started;                // the time before the first line, where a launcher wrote it
 };
 NcclLog read_nccl_log(std::string_view text);
+
+// The records of all sections. Throws ImportError.
+ImportedRun run_of_nccl_log(const NcclLog& log, const ImportOptions& options);
 
 // "all_reduce" of "all_reduce_perf", with whatever stands around it.
 std::string nccl_collective_in(std::string_view text);

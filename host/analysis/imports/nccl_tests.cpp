@@ -52,7 +52,10 @@ std::optional<bool> is_wrong(const Cell& cell) {
   const auto error = cell.figure("error");
   if (!error) return std::nullopt;
   const std::string type = cell.operation("type");
-  const double bound = type == "half" || type == "bfloat16" ? 1e-2 : type == "float" ? 1e-5 : type == "double" ? 1e-12 : 0;
+  const double bound = type == "half" || type == "bfloat16" ? 1e-2
+                       : type == "float"                    ? 1e-5
+                       : type == "double"                   ? 1e-12
+                                                            : 0;
   return *error > bound;
 }
 
@@ -161,17 +164,18 @@ std::vector<std::string> notes_of(const NcclSection& section, const std::string&
   if (section.lost_jobs > 0)
     notes.push_back(fmt::format("{}: {} more began and ended before a first size", name, section.lost_jobs));
   if (!section.torn.empty())
-    notes.push_back(fmt::format("{}: {} {} torn by other output and left out: {}", name, section.torn.size(),
-                                section.torn.size() == 1 ? "row is" : "rows are",
-                                fmt::join(section.torn.begin(),
-                                          section.torn.begin() + static_cast<std::ptrdiff_t>(
-                                                                     std::min<std::size_t>(section.torn.size(), 8)),
-                                          ", ")));
+    notes.push_back(fmt::format(
+        "{}: {} {} torn by other output and left out: {}", name, section.torn.size(),
+        section.torn.size() == 1 ? "row is" : "rows are",
+        fmt::join(section.torn.begin(),
+                  section.torn.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(section.torn.size(), 8)),
+                  ", ")));
   if (!section.error.empty()) notes.push_back(fmt::format("{}: it failed: {}", name, section.error));
   if (!section.out_of_bounds)
-    notes.push_back(fmt::format("{}: the end is missing ('# Out of bounds values'): it ended early, or the log was cut "
-                                "off; it has {} {}",
-                                name, section.rows.size(), section.rows.size() == 1 ? "row" : "rows"));
+    notes.push_back(
+        fmt::format("{}: the end is missing ('# Out of bounds values'): it ended early, or the log was cut "
+                    "off; it has {} {}",
+                    name, section.rows.size(), section.rows.size() == 1 ? "row" : "rows"));
   if (section.is_below_bandwidth)
     notes.push_back(fmt::format("{}: its mean bus bandwidth is below the least that was asked (FAILED)", name));
   return notes;
@@ -208,7 +212,8 @@ std::vector<std::string> names_of(const NcclLog& log, const ImportOptions& optio
           "it does not say which collective it is of; give --name all_reduce, or a file named all_reduce_perf.txt");
     if (!section.collective.empty()) continue;
     if (nameless && nameless->columns.operation != section.columns.operation)
-      throw ImportError("several programs wrote this log, and it names none of them; import each one's output by itself");
+      throw ImportError(
+          "several programs wrote this log, and it names none of them; import each one's output by itself");
     nameless = &section;
   }
   return names;
@@ -217,7 +222,10 @@ std::vector<std::string> names_of(const NcclLog& log, const ImportOptions& optio
 }  // namespace
 
 ImportedRun read_nccl_tests(std::string_view text, const ImportOptions& options) {
-  const NcclLog log = read_nccl_log(text);
+  return run_of_nccl_log(read_nccl_log(text), options);
+}
+
+ImportedRun run_of_nccl_log(const NcclLog& log, const ImportOptions& options) {
   if (log.sections.empty())
     throw ImportError(
         "there is no line of columns; expected the whole output of a program of nccl-tests, from its first line");

@@ -86,16 +86,22 @@ class Figures {
 
 void add_figures(const Summaries& summaries, record::CaseRecord& record) {
   Figures figures(summaries);
-  const auto mean_ms = figures.time_ms({"nv/cold/time/gpu/mean", "Average GPU Time (Cold)"});
-  if (!mean_ms) return fail(record, "it has no mean GPU time (nv/cold/time/gpu/mean)");
-  std::optional<double> std_s = spread_of(summaries.value({"nv/cold/time/gpu/stdev/absolute"}));
-  if (const auto relative = spread_of(summaries.value({"nv/cold/time/gpu/stdev/relative"})); !std_s && relative)
+  const auto mean_ms =
+      figures.time_ms({"nv/cold/time/gpu/mean", "Average GPU Time (Cold)", "nv/cpu_only/time/cpu/mean"});
+  if (!mean_ms)
+    return fail(record, "it has no mean time that is a number (nv/cold/time/gpu/mean, nv/cpu_only/time/cpu/mean)");
+  std::optional<double> std_s =
+      spread_of(summaries.value({"nv/cold/time/gpu/stdev/absolute", "nv/cpu_only/time/cpu/stdev/absolute"}));
+  if (const auto relative =
+          spread_of(summaries.value({"nv/cold/time/gpu/stdev/relative", "nv/cpu_only/time/cpu/stdev/relative"}));
+      !std_s && relative)
     std_s = *relative * *mean_ms / 1e3;
-  const auto count = count_of(summaries.value({"nv/cold/sample_size", "Number of Trials (Cold)"}));
+  const auto count =
+      count_of(summaries.value({"nv/cold/sample_size", "Number of Trials (Cold)", "nv/cpu_only/sample_size"}));
   record::Phase step = step_of_mean(*mean_ms, std_s ? std::optional(*std_s * 1e3) : std::nullopt, count);
-  step.min_ms = figures.time_ms({"nv/cold/time/gpu/min"});
-  step.max_ms = figures.time_ms({"nv/cold/time/gpu/max"});
-  step.p50_ms = figures.time_ms({"nv/cold/time/gpu/median"});
+  step.min_ms = figures.time_ms({"nv/cold/time/gpu/min", "nv/cpu_only/time/cpu/min"});
+  step.max_ms = figures.time_ms({"nv/cold/time/gpu/max", "nv/cpu_only/time/cpu/max"});
+  step.p50_ms = figures.time_ms({"nv/cold/time/gpu/median", "nv/cpu_only/time/cpu/median"});
   step.host_mean_ms = figures.time_ms({"nv/cold/time/cpu/mean", "Average CPU Time (Cold)"});
   record::Rates rates;
   if (const auto bytes = figures.rate("nv/cold/bw/global/bytes_per_second")) rates.gbytes_per_s = *bytes / 1e9;
@@ -127,9 +133,15 @@ ImportedRun read_nvbench(std::string_view text, const ImportOptions& options) {
           if (const auto value = axis.is_object() ? axis_value(axis) : std::nullopt)
             record.identity.params.emplace_back(text_at(axis, "name"), *value);
       record.result.device.emplace();
-      record.result.device->kind = "cuda";
-      if (const auto id = count_of(number_at(state, "device")))
-        if (const auto found = devices.find(*id); found != devices.end()) record.result.device->name = found->second;
+      const auto id = count_of(number_at(state, "device"));
+      const auto without = state.find("device");
+      record.result.device->kind = without != state.end() && without->is_null() ? "cpu" : "cuda";
+      if (const auto found = id ? devices.find(*id) : devices.end(); found != devices.end()) {
+        record.result.device->name = found->second;
+        record.result.device->ordinal = static_cast<std::int32_t>(*id);
+        // Of several devices in one file each is a case of its own.
+        if (devices.size() > 1) record.identity.params.emplace_back("device", fmt::format("{} {}", *id, found->second));
+      }
       if (const auto skipped = state.find("is_skipped"); skipped != state.end() && *skipped == true) {
         record.result.status = record::Status::unsupported;
         record.result.reason = "skipped: " + text_at(state, "skip_reason");

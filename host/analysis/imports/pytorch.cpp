@@ -5,21 +5,23 @@
 #include <algorithm>
 #include <sstream>
 
-#include "common/foreign_json.hpp"
 #include "imports/making_records.hpp"
 
 namespace assay::host::imports {
 namespace {
 
 std::vector<Json> entries_of(std::string_view text) {
-  const Json root = json_or_discarded(text);
+  const Json root = parsed_or_discarded(text);
   if (root.is_array()) return {root.begin(), root.end()};
   if (root.is_object()) return {root};
   std::vector<Json> entries;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Json entry = parsed(line);
+    const Json entry = parsed_or_discarded(line);
+    // A file that is one list, and broken somewhere, says where by its whole.
+    if (entry.is_discarded() && entries.empty()) parsed(text);
+    if (entry.is_discarded()) parsed(line);
     if (entry.is_array())
       entries.insert(entries.end(), entry.begin(), entry.end());
     else
@@ -45,7 +47,12 @@ record::Named<Value> params_of(const Json& entry) {
   for (const auto& [key, value] : part(entry, "benchmark").items())
     if (key != "name" && key != "extra_info") add(key, value);
   for (const char* owner : {"model", "benchmark"})
-    for (const auto& [key, value] : part(part(entry, owner), "extra_info").items()) add(key, value);
+    add_flat_params(part(part(entry, owner), "extra_info"), std::string(owner) + ".", params);
+  // The machine is part of what was measured.
+  if (const auto runners = entry.find("runners"); runners != entry.end() && runners->is_array())
+    for (std::size_t i = 0; i < runners->size(); ++i)
+      if ((*runners)[i].is_object())
+        add_flat_params({{i == 0 ? "runner" : fmt::format("runner_{}", i), (*runners)[i]}}, "", params);
   return params;
 }
 

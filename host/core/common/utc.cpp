@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace assay::host {
@@ -65,9 +66,33 @@ std::optional<WallTime> parse_utc(std::string_view text) {
                                          std::chrono::month(static_cast<unsigned>(number(4, 2))),
                                          std::chrono::day(static_cast<unsigned>(number(6, 2))));
   const int hour = number(8, 2), minute = number(10, 2), second = number(12, 2);
+  // WallTime counts nanoseconds in 64 bits: from 1677 to 2262.
+  const int year = static_cast<int>(date.year());
+  if (year < 1678 || year > 2261) return std::nullopt;
   if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
   return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
          std::chrono::seconds(second);
+}
+
+std::optional<WallTime> parse_time_with_zone(std::string_view text) {
+  constexpr std::size_t to_the_second = 19;
+  if (text.size() <= to_the_second) return std::nullopt;
+  std::string plain(text.substr(0, to_the_second));
+  if (plain[10] == ' ') plain[10] = 'T';
+  const auto time = parse_utc(plain + "Z");
+  if (!time) return std::nullopt;
+  std::string_view zone = text.substr(to_the_second);
+  if (zone.starts_with('.') || zone.starts_with(','))
+    zone.remove_prefix(std::min(zone.find_first_not_of("0123456789", 1), zone.size()));
+  if (zone == "Z") return time;
+  const auto digit = [&zone](std::size_t i) {
+    return i < zone.size() && zone[i] >= '0' && zone[i] <= '9' ? zone[i] - '0' : -1;
+  };
+  if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':') return std::nullopt;
+  for (const std::size_t i : {1, 2, 4, 5})
+    if (digit(i) < 0) return std::nullopt;
+  const auto ahead = std::chrono::hours(10 * digit(1) + digit(2)) + std::chrono::minutes(10 * digit(4) + digit(5));
+  return zone[0] == '-' ? *time + ahead : *time - ahead;
 }
 
 }  // namespace assay::host

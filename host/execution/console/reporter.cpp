@@ -4,7 +4,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <system_error>
 
 #include "common/exit_code.hpp"
 #include "common/text_format.hpp"
@@ -25,6 +30,20 @@ using Json = nlohmann::ordered_json;
 
 // How often a program hears of the steps of one stage.
 constexpr std::chrono::seconds between_progress_events{1};
+
+// What a user types to call this program again: "assay" where the shell finds it, otherwise its path.
+std::string own_command() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return "assay";
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (fs::equivalent(fs::path(folder) / "assay", self, error) && !error) return "assay";
+  const std::string near = fs::proximate(self, error).string();
+  return error || near.starts_with("..") ? self.string() : near.find('/') == near.npos ? "./" + near : near;
+}
 
 // A shorter run is over before anybody has read how long it will take.
 constexpr double seconds_of_a_long_run = 10;
@@ -154,9 +173,9 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   if (mode_ != ReportMode::people) return tell_errors(views, problems, run_folder, exit_code);
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty())
-    fmt::print("{}",
-               results::table_on_terminal(views.table, results::table_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO),
-                                          experiment.output.columns.empty() ? "assay table " + run_folder : ""));
+    fmt::print("{}", results::table_on_terminal(
+                         views.table, results::table_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO),
+                         experiment.output.columns.empty() ? own_command() + " table " + run_folder : ""));
   const auto tell = [](const std::string& line) { fmt::print("{}", results::line_on_terminal(line, STDOUT_FILENO)); };
   for (const std::string& line : problems) tell(line);
   for (const std::string& line : results::note_lines(views.records)) tell(line);
@@ -167,7 +186,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   if (const std::string spent = results::time_spent(views.records); !spent.empty()) tell("time: " + spent);
   fmt::print("results: {}\n", run_folder);
   // Made when it is wanted: a run of a second would be followed by a file of half a megabyte that nobody reads.
-  if (!views.records.empty()) fmt::print("a page of it: assay report {}\n", run_folder);
+  if (!views.records.empty()) fmt::print("HTML report: {} report {}\n", own_command(), run_folder);
   if (!views.named_file.empty()) fmt::print("written: {}\n", views.named_file.string());
   if (!views.named_file_error.empty()) fmt::print(stderr, "assay: --output: {}\n", views.named_file_error);
 }

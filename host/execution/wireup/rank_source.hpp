@@ -3,10 +3,12 @@
 // In this order, because a launcher may run inside another's environment (mpirun in a Slurm batch script: every process
 // sees Slurm's rank 0):
 //
-//   ASSAY_RANK, ASSAY_RANKS                          by hand; optional ASSAY_LOCAL_RANK, ASSAY_LOCAL_RANKS
-//   RANK, WORLD_SIZE                                 torchrun and what imitates it; optional LOCAL_RANK,
-//   LOCAL_WORLD_SIZE OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE       Open MPI's mpirun SLURM_PROCID,
-//   SLURM_STEP_NUM_TASKS               srun; only with SLURM_STEP_ID: a batch script has a SLURM_PROCID too
+//   ASSAY_RANK, ASSAY_RANKS                      by hand; they override all others
+//   RANK, WORLD_SIZE                             torchrun and what imitates it
+//   a row of the table in rank_source.cpp        Open MPI, MVAPICH, Flux, PALS, MPICH and Intel MPI by PMI
+//   SLURM_PROCID, SLURM_STEP_NUM_TASKS           srun; only with SLURM_STEP_ID: a batch script has a SLURM_PROCID too
+//
+// Two that disagree are a mistake, and so is a variable of another launcher that says that there are several processes.
 //
 // ASSAY_RENDEZVOUS=HOST:PORT goes with each of them, and with it ASSAY_RENDEZVOUS_TOKEN or ASSAY_RENDEZVOUS_TOKEN_FILE.
 #pragma once
@@ -32,7 +34,7 @@ struct LaunchedRank {
   std::int32_t size = 1;
   std::int32_t local_rank = -1;  // -1: not said
   std::int32_t local_size = 0;   // 0: not said
-  std::string launcher;          // "ASSAY_RANK" (set by hand), "torchrun", "Open MPI", "Slurm"
+  std::string launcher;          // "ASSAY_RANK" (set by hand), "torchrun", "Open MPI", "Slurm", ...
   std::string job_id;            // the same in all processes of this launch, and in no other launch
   std::optional<ExplicitRendezvous> rendezvous;
 
@@ -45,9 +47,16 @@ struct LaunchedRank {
 // The value of a variable, or null: std::getenv, or a test's.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
+// Which process of this machine has started the ranks, as a name that no other launch has ("4711-88120"); "" where none
+// is known.
+using LauncherProcess = std::function<std::string()>;
+// The nearest hydra_pmi_proxy above this process; its parent where there is none.
+std::string nearest_launcher_process();
+
 // Nothing when no launcher's variables are there. Throws WireupError that names the variable and its value when they
-// are half set or make no sense, and for a token that is weak or whose file others can read; no text shows a token. A
-// variable without text counts as not set.
-std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment);
+// are half set, make no sense or contradict each other, and for a token that is weak or whose file others can read; no
+// text shows a token. A variable without text counts as not set.
+std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment,
+                                          const LauncherProcess& launcher_process = nearest_launcher_process);
 
 }  // namespace assay::host::wireup

@@ -26,6 +26,7 @@ std::string tag_of_descendants() {
 }
 
 void ObservedWindow::begin() {
+  suspension_probe_.begin();
   probe_.begin();
   sampler_.begin();
   begin_ = std::chrono::steady_clock::now();
@@ -35,6 +36,7 @@ void ObservedWindow::end() {
   telemetry_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   telemetry_ = sampler_.end();
   contention_ = probe_.end();
+  suspension_ = suspension_probe_.end();
 }
 
 void ObservedWindow::tell(record::CaseResult& result, const CaseSpec& spec, RankServices& ranks, double window_s,
@@ -62,8 +64,10 @@ void ObservedWindow::tell(record::CaseResult& result, const CaseSpec& spec, Rank
   if (std::string note = telemetry_ ? record::energy_note(*result.telemetry) : ""; !note.empty())
     result.note(std::move(note));
   if (!sampler_.note().empty()) result.note(sampler_.note());
-  result.validity = telemetry::validity_of(spec.device_kind == "cpu", telemetry_ ? &*telemetry_ : nullptr, contention_,
-                                           result.device->power_limit_w);
+  result.validity =
+      telemetry::with_suspension(telemetry::validity_of(spec.device_kind == "cpu", telemetry_ ? &*telemetry_ : nullptr,
+                                                        contention_, result.device->power_limit_w),
+                                 suspension_);
 }
 
 }  // namespace assay::host::worker

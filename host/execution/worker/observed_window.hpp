@@ -9,6 +9,7 @@
 #include "record/case_record.hpp"
 #include "telemetry/contention.hpp"
 #include "telemetry/sampler.hpp"
+#include "telemetry/suspension.hpp"
 #include "worker/case_spec.hpp"
 #include "worker/rank_services.hpp"
 
@@ -42,6 +43,8 @@ class ObservedWindow {
   double telemetry_s_ = 0;
   std::optional<telemetry::TelemetryFigures> telemetry_;
   telemetry::Contention contention_;
+  telemetry::SuspensionProbe suspension_probe_;
+  telemetry::Suspension suspension_;
 };
 
 }  // namespace assay::host::worker

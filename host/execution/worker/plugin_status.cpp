@@ -31,7 +31,7 @@ std::string kind_of_failure(assay_status status) {
     case ASSAY_WRONG_RESULT: return "";  // which the case's status says
     case ASSAY_INVALID_ARGUMENT: return "invalid argument";
     case ASSAY_DEVICE_ERROR: return "device error";
-    case ASSAY_INTERNAL: return "internal error";
+    case ASSAY_INTERNAL: return "the workload failed";  // its own words follow
     case ASSAY_COMM_ERROR: return "communication error";
     default: return fmt::format("status {}, which this host does not know", status);
   }

@@ -56,6 +56,19 @@ TEST_F(CommandLine, ThreadsOfCasesInThisProcessAreInTheRecord) {
     EXPECT_EQ(record["threads"]["waiting"], "OMP_WAIT_POLICY=passive") << record;
 }
 
+TEST_F(CommandLine, AnOptionTakesNoOptionForItsValue) {
+  const RunResult result = run({"run", "x.toml", "--plugin-path", PLUGINS, "--output", "--dry-run"});
+  EXPECT_EQ(result.exit.code, 2) << result.output;
+  EXPECT_PRED2(contains, result.output, "--output needs a value, and --dry-run stands in its place");
+  EXPECT_FALSE(fs::exists(folder() / "--dry-run"));
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"ab", "x.toml", "--b", "--dry-run"}, {"compare", "a", "b", "-m", "--any"}}) {
+    const RunResult other = run(arguments);
+    EXPECT_EQ(other.exit.code, 2) << other.output;
+    EXPECT_PRED2(contains, other.output, "stands in its place") << arguments[0];
+  }
+}
+
 TEST_F(CommandLine, AParameterIsNoOption) {
   expect_refusal({"--nhead", "16"}, "unknown option '--nhead'; " + set_with + ": --set heads=16; see");
   expect_refusal({"--num-heads=8"}, set_with + ": --set heads=8");

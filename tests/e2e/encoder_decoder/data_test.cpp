@@ -76,7 +76,7 @@ TEST_F(EncoderDecoderData, ThatAreDamagedAreRefused) {
 
 TEST_F(EncoderDecoderData, WithoutRoomAreNotBegun) {
   const json record = expect_refusal("num_samples = 1000000000000\nnum_shards = 1000\ndata_dir = \"data\"",
-                                     {"setup: internal error: data: the data set wants 128000.0 GB", "free",
+                                     {"setup: the workload failed: data: the data set wants 128000.0 GB", "free",
                                       "nothing was written", "Remedy: make room"});
   EXPECT_EQ(names_in("data"), (std::set<std::string>{"_lock"}));
   run_well(small(on_disk));  // in the same folder

@@ -44,7 +44,8 @@ class Report : public Sandbox {
 
 TEST_F(Report, OfARunLiesBesideItsTables) {
   make_run();
-  EXPECT_PRED2(contains, output(), "a page of it: assay report out/x/");
+  EXPECT_PRED2(contains, output(), "HTML report: /") << "nothing on the PATH is this program";
+  EXPECT_PRED2(contains, output(), "/assay report out/x/");
   const RunResult made = run({"report", run_folder().string()});
   EXPECT_EQ(made.exit.code, 0) << made.output;
   const fs::path page = run_folder() / "report.html";

@@ -72,8 +72,17 @@ TEST(Utc, BothSpellingsReadBack) {
   EXPECT_EQ(parse_utc("20261120T115959Z"), time);
   EXPECT_EQ(parse_utc("2026-11-20T11:59:59Z"), time);
   for (const char* text : {"", "20261120T115959", "20261320T115959Z", "20261120T245959Z", "2026-11-20 11:59:59Z",
-                           "2026112xT115959Z", "20260230T000000Z"})
+                           "2026112xT115959Z", "20260230T000000Z", "2400-01-01T00:00:00Z", "0001-01-01T00:00:00Z"})
     EXPECT_FALSE(parse_utc(text)) << text;
+}
+
+TEST(Utc, TimesWithAZone) {
+  const WallTime time = WallTime(std::chrono::seconds(1795175999));
+  for (const char* text : {"2026-11-20T11:59:59Z", "2026-11-20T11:59:59.123456+00:00", "2026-11-20 03:59:59-08:00",
+                           "2026-11-20T17:29:59+05:30"})
+    EXPECT_EQ(parse_time_with_zone(text), time) << text;
+  for (const char* text : {"2026-11-20T11:59:59", "2026-11-20 11:59:59", "2026-11-20T11:59:59+0x:00", ""})
+    EXPECT_FALSE(parse_time_with_zone(text)) << text;
 }
 
 TEST(Wrapped, BreaksBetweenWords) {

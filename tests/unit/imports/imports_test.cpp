@@ -6,9 +6,9 @@
 
 #include "compare/inputs.hpp"
 #include "compare/metric.hpp"
+#include "imported_run.hpp"
 #include "imports/formats.hpp"
 #include "imports/making_records.hpp"
-#include "imported_run.hpp"
 
 namespace assay::host::imports {
 namespace {
@@ -166,7 +166,7 @@ TEST(Imports, WhatTheyMakeIsCompared) {
 }
 
 TEST(Imports, WhatIsNoneOfThemIsRefused) {
-  EXPECT_NE(problem([] { format_of("hello", ""); }).find("nccl-tests, nvbench, hyperfine, pytorch; --format"),
+  EXPECT_NE(problem([] { format_of("hello", ""); }).find("nccl-tests, nvbench, hyperfine, pytorch, "),
             std::string::npos);
   EXPECT_NE(problem([] { format_of("hello", "nvbnech"); }).find("did you mean 'nvbench'?"), std::string::npos);
   for (const Format& format : all_formats())
@@ -214,6 +214,7 @@ TEST(Imports, FiguresThatCannotBeAreNoResults) {
     return reason(read_hyperfine(R"({"results": [{"command": "a", )" + rest + "}]}", {}));
   };
   EXPECT_EQ(hyperfine(R"("times": [0.1, "soon"])"), "one of its times is no number: \"soon\"");
+  EXPECT_NE(hyperfine(R"("times": [0.1, 0.0])").find("one of its times is 0 s (hyperfine takes"), std::string::npos);
   EXPECT_EQ(hyperfine(R"("times": [0.1, null])"), "one of its times is no number: null");
   EXPECT_EQ(hyperfine(R"("times": [0.1], "memory_usage_byte": [-5])"), "one of its peaks of memory is -5 bytes");
   EXPECT_EQ(hyperfine(R"("times": [0.1, 0.2], "exit_codes": [0, 1e300])"), "exit code 1e+300 in 1 of 2 runs");

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "imports/formats.hpp"
 #include "imported_run.hpp"
+#include "imports/formats.hpp"
 #include "imports/log_text.hpp"
 
 namespace assay::host::imports {
@@ -31,14 +31,13 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 ImportedRun from_log(const std::string& text) { return read_nccl_tests(text, {.file_name = "all_reduce_perf.txt"}); }
-double step_us(const record::CaseRecord& record) {
-  return *record::find(record.result.phases, "step")->mean_ms * 1e3;
-}
+double step_us(const record::CaseRecord& record) { return *record::find(record.result.phases, "step")->mean_ms * 1e3; }
 
 TEST(NcclLog, EachStartOfAProgramIsASection) {
   const std::string two_ranks = settings + ranks + columns;
   const std::string other = replaced(replaced(two_ranks, "   redop    root", ""), "#wrong", "error");
-  const std::string eight = settings + ranks + "#  Rank  2 Group  0 Pid 9 on node8 device  0 [0x18] NVIDIA A100\n" + columns;
+  const std::string eight =
+      settings + ranks + "#  Rank  2 Group  0 Pid 9 on node8 device  0 [0x18] NVIDIA A100\n" + columns;
   const ImportedRun run = from_log(started("all_reduce_perf") + two_ranks + row_1024 + good_end +
                                    started("sendrecv_perf") + other + "  64 64 uint8 6.5 1 1 0e+00 6.4 1 1 0e+00\n" +
                                    good_end + started("alltoall_perf") + eight + row_1024 + good_end);
@@ -135,8 +134,8 @@ TEST(NcclLog, PrefixesOfLaunchersAndPodsAreTakenOff) {
   const std::string log = settings + ranks + columns + row_1024 + good_end;
   for (const std::string prefix :
        {"[1,0]<stdout>:", "[prterun-a-1@1,0]<stdout>: ", "Fri Mar 14 08:00:01 2025[1,0]<stdout>:", "0: ", " 0: ",
-        "[0] ", "2025-03-14T08:00:01.123456789Z ", "2025-03-14T08:00:01.123456789Z stdout F ",
-        "[pod/launcher-x/main] ", "[pod/launcher-x/main] 2025-03-14T08:00:01.1Z [1,0]<stdout>:", "worker-0  | "}) {
+        "[0] ", "2025-03-14T08:00:01.123456789Z ", "2025-03-14T08:00:01.123456789Z stdout F ", "[pod/launcher-x/main] ",
+        "[pod/launcher-x/main] 2025-03-14T08:00:01.1Z [1,0]<stdout>:", "worker-0  | "}) {
     const ImportedRun run = from_log(prefix + replaced(log.substr(0, log.size() - 1), "\n", "\n" + prefix));
     ASSERT_EQ(run.records.size(), 2u) << prefix;
     EXPECT_EQ(notes(run), "") << prefix;

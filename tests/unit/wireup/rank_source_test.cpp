@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <map>
+#include <tuple>
 
 #include "helpers.hpp"
 
@@ -13,10 +14,12 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 
 std::optional<LaunchedRank> launched(const Variables& variables) {
-  return launched_rank([&](const char* name) -> const char* {
-    const auto entry = variables.find(name);
-    return entry == variables.end() ? nullptr : entry->second.c_str();
-  });
+  return launched_rank(
+      [&](const char* name) -> const char* {
+        const auto entry = variables.find(name);
+        return entry == variables.end() ? nullptr : entry->second.c_str();
+      },
+      [] { return std::string("4711-88"); });
 }
 
 std::string mistake(const Variables& variables) {
@@ -162,6 +165,82 @@ TEST(RankSource, OpenMpiGoesBeforeSlurm) {
 TEST(RankSource, OwnGoesBeforeTorchrunGoesBeforeOpenMpi) {
   EXPECT_EQ(launched(with(open_mpi, torchrun))->launcher, "torchrun");
   EXPECT_EQ(launched(with(with(open_mpi, torchrun), own))->launcher, "ASSAY_RANK");
+}
+
+// As MPICH 4.0 and Intel MPI 2021.19 set them; the others by their documents.
+const Variables mpich = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+
+TEST(RankSource, LaunchersOfTheTable) {
+  const Variables intel = with(mpich, {{"I_MPI_HYDRA_UUID", "41680000-ab93"}});
+  const Variables pals = {{"PALS_RANKID", "1"}, {"PALS_APID", "c0ffee"}, {"PALS_LOCAL_RANKID", "1"}, {"PMI_RANK", "1"},
+                          {"PMI_SIZE", "2"},    {"PMI_LOCAL_SIZE", "2"}, {"PMI_JOBID", "c0ffee"}};
+  const Variables flux = {
+      {"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "2"}, {"FLUX_TASK_LOCAL_ID", "1"}, {"FLUX_JOB_ID", "f3Y"}};
+  const Variables mvapich = {{"MV2_COMM_WORLD_RANK", "1"},
+                             {"MV2_COMM_WORLD_SIZE", "2"},
+                             {"MV2_COMM_WORLD_LOCAL_RANK", "1"},
+                             {"MV2_COMM_WORLD_LOCAL_SIZE", "2"},
+                             {"MPIRUN_ID", "812"}};
+  const std::tuple<Variables, std::string, std::string> rows[] = {
+      {mpich, "PMI (MPICH, Intel MPI)", "pmi-4711-88"},
+      {intel, "PMI (MPICH, Intel MPI)", "pmi-41680000-ab93"},
+      {pals, "PALS", "pals-c0ffee"},
+      {flux, "Flux", "flux-f3Y"},
+      {mvapich, "MVAPICH", "mvapich-812"},
+      {open_mpi, "Open MPI", "openmpi-1659305985"}};
+  for (const auto& [variables, launcher, job] : rows) {
+    const auto rank = launched(variables);
+    ASSERT_TRUE(rank) << launcher;
+    EXPECT_EQ(rank->launcher, launcher);
+    EXPECT_EQ(rank->rank, 1) << launcher;
+    EXPECT_EQ(rank->size, 2) << launcher;
+    EXPECT_EQ(rank->local_rank, 1) << launcher;
+    EXPECT_EQ(rank->job_id, job);
+  }
+  EXPECT_CONTAINS(mistake({{"FLUX_TASK_RANK", "0"}, {"FLUX_JOB_SIZE", "2"}}), "FLUX_JOB_ID is not");
+  EXPECT_CONTAINS(mistake({{"PMI_RANK", "1"}}), "PMI_RANK is '1', but PMI_SIZE is not set");
+  EXPECT_EQ(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}})->job_id, "pmi-4711-88");
+  EXPECT_CONTAINS(mistake(with(mpich, {{"MPI_LOCALNRANKS", "1"}, {"MPI_LOCALRANKID", "0"}})), "ASSAY_RENDEZVOUS");
+  EXPECT_EQ(launched({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}})->size, 1);
+}
+
+TEST(RankSource, LaunchersThatDisagreeAreAMistakeThatNamesBoth) {
+  const std::string stale = mistake(with(open_mpi, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+  EXPECT_CONTAINS(stale, "torchrun says rank 0 of 1, Open MPI says rank 1 of 2");
+  EXPECT_CONTAINS(
+      mistake(with(mpich, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMIX_NAMESPACE", "x"}})),
+      "Open MPI says rank 0 of 3, PMI (MPICH, Intel MPI) says rank 1 of 2");
+  // What was started twice by hand: srun -n 2 mpirun -n 2.
+  const Variables two_tasks = {{"SLURM_JOB_ID", "1"},
+                               {"SLURM_STEP_ID", "0"},
+                               {"SLURM_PROCID", "0"},
+                               {"SLURM_STEP_NUM_TASKS", "2"},
+                               {"SLURM_LOCALID", "0"}};
+  EXPECT_CONTAINS(mistake(with(two_tasks, open_mpi)), "Slurm says rank 0 of 2");
+  // Their own number goes before.
+  EXPECT_EQ(launched(with(with(two_tasks, open_mpi), own))->rank, 1);
+}
+
+TEST(RankSource, ALaunchWithinALaunchIsNone) {
+  // srun starts a torchrun on each of two nodes.
+  const Variables agents = {{"SLURM_JOB_ID", "1"},
+                            {"SLURM_STEP_ID", "0"},
+                            {"SLURM_PROCID", "1"},
+                            {"SLURM_STEP_NUM_TASKS", "2"},
+                            {"SLURM_LOCALID", "0"}};
+  EXPECT_EQ(launched(with(agents, torchrun))->rank, 5);
+  // srun --mpi=pmi2 says its ranks twice.
+  const auto twice = launched(with(slurm_step, {{"PMI_RANK", "4"}, {"PMI_SIZE", "5"}, {"PMI_JOBID", "12.3"}}));
+  EXPECT_EQ(twice->rank, 4);
+  EXPECT_EQ(twice->local_size, 1);
+}
+
+TEST(RankSource, SeveralProcessesThatAreNotUnderstoodAreAMistake) {
+  EXPECT_CONTAINS(mistake({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "prte-1"}}), "PMIX_RANK is '0'");
+  EXPECT_CONTAINS(mistake({{"JSM_NAMESPACE_SIZE", "4"}}), "JSM_NAMESPACE_SIZE is '4'");
+  EXPECT_CONTAINS(mistake({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "2"}}), "SLURM_PROCID is '2'");
+  EXPECT_FALSE(launched({{"JSM_NAMESPACE_SIZE", "1"}}));
+  EXPECT_FALSE(launched({{"HOROVOD_SIZE", "many"}}));
 }
 
 TEST(RankSource, HalfSetIsAMistake) {

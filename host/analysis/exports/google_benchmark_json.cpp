@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "exports/exported_case.hpp"
+#include "exports/formats.hpp"
+
+namespace assay::host::exports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json entry_of(const record::CaseRecord& record, std::int64_t repetitions, std::int64_t index) {
+  const std::string name = name_of(record);
+  return {{"name", name},
+          {"run_name", name},
+          {"run_type", "iteration"},
+          {"repetitions", repetitions},
+          {"repetition_index", index},
+          {"threads", 1}};
+}
+
+void add_time(double ms, std::int64_t iterations, Json& entry) {
+  entry["iterations"] = iterations;
+  entry["real_time"] = ms;
+  // The format has no file without it: see the context.
+  entry["cpu_time"] = ms;
+  entry["time_unit"] = "ms";
+}
+
+void add_counters(const record::CaseRecord& record, Json& entry) {
+  if (const auto& rates = record.result.rates) {
+    if (rates->items_per_s) entry["items_per_second"] = *rates->items_per_s;
+    if (rates->gbytes_per_s) entry["bytes_per_second"] = *rates->gbytes_per_s * 1e9;
+    if (rates->gflop_per_s) entry["gflop_per_s"] = *rates->gflop_per_s;
+  }
+  if (record.result.metrics)
+    for (const auto& [name, metric] : *record.result.metrics)
+      if (!metric.word && metric.value == metric.value && !entry.contains(name)) entry[name] = metric.value;
+}
+
+}  // namespace
+
+std::string google_benchmark_json(const std::vector<results::TabledRun>& runs) {
+  Json all{{"context",
+            {{"executable", "assay"}, {"note", "cpu_time is real_time: a record has no processor time of a step"}}},
+           {"benchmarks", Json::array()}};
+  for (const results::TabledRun& run : runs)
+    for (const record::CaseRecord& record : run.records) {
+      Json& context = all["context"];
+      if (!context.contains("date")) context["date"] = record.started, context["host_name"] = record.host;
+      const record::Phase* step = step_of(record);
+      if (!step || !step->mean_ms) {
+        Json entry = entry_of(record, 1, 0);
+        entry["error_occurred"] = true;
+        entry["error_message"] = record.result.status_text() + ": " + record.result.reason;
+        add_time(0, 0, entry);
+        all["benchmarks"].push_back(std::move(entry));
+        continue;
+      }
+      const std::int64_t inner = record.result.sampling ? record.result.sampling->inner.value_or(1) : 1;
+      const auto count = static_cast<std::int64_t>(step->samples_ms.size());
+      for (std::int64_t i = 0; i < std::max<std::int64_t>(count, 1); ++i) {
+        Json entry = entry_of(record, std::max<std::int64_t>(count, 1), i);
+        if (count > 0)
+          add_time(step->samples_ms[static_cast<std::size_t>(i)], inner, entry);
+        else
+          add_time(*step->mean_ms, step->n.value_or(1), entry);
+        add_counters(record, entry);
+        all["benchmarks"].push_back(std::move(entry));
+      }
+    }
+  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace assay::host::exports

@@ -1,0 +1,31 @@
+// Whether this process, or the whole machine, stood still within a window: then its times are not those of the work.
+#pragma once
+#include <signal.h>
+
+#include <cstdint>
+
+#include "record/case_record.hpp"
+
+namespace assay::host::telemetry {
+
+struct Suspension {
+  std::int64_t continued = 0;  // how often the process was continued after a stop (SIGSTOP, Ctrl-Z)
+  double asleep_s = 0;         // of the machine
+};
+
+// One at a time in a process: it counts SIGCONT, whose former action it gives back.
+class SuspensionProbe {
+ public:
+  void begin();
+  Suspension end();
+
+ private:
+  std::int64_t continued_before_ = 0;
+  double asleep_before_s_ = 0;
+  struct sigaction before_ {};
+};
+
+// `validity`, unless something stood still.
+record::Validity with_suspension(record::Validity validity, const Suspension& suspension);
+
+}  // namespace assay::host::telemetry

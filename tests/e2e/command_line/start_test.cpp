@@ -1,0 +1,68 @@
+// What a shell, a daemon and a file's name may do to assay before it does anything; files that are imported again.
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CommandLineStart : public Sandbox {
+ protected:
+  CommandLineStart() : Sandbox(PLUGINS) {
+    write_experiment({.plugin = "napping_work", .measure = "warmup = 0\nsteps = 2"});
+  }
+};
+
+TEST_F(CommandLineStart, WithoutStandardDescriptors) {
+  for (const char* closed : {"<&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
+    const std::string command = "cd '" + folder().string() +
+                                "' && '" ASSAY_EXECUTABLE "' run x.toml --plugin-path '" PLUGINS "' --output out " +
+                                closed + (std::string(closed) == "<&-" ? " >seen.txt 2>&1" : "");
+    EXPECT_EQ(std::system(command.c_str()), 0) << closed;
+  }
+  EXPECT_EQ(run_folders().size(), 3u);
+  for (const nlohmann::json& record : cases()) EXPECT_EQ(record["status"], "ok") << record;
+}
+
+TEST_F(CommandLineStart, ANameThatIsNotUtf8IsRefusedBeforeAnythingStarts) {
+  const std::string name = "caf\xe9.toml";
+  fs::copy_file(folder() / "x.toml", folder() / name);
+  const RunResult result = run({"run", name, "--plugin-path", PLUGINS, "--output", "out"});
+  EXPECT_EQ(result.exit.code, 2) << result.output;
+  EXPECT_PRED2(contains, result.output, "'caf\\xE9.toml' is not UTF-8");
+  EXPECT_FALSE(fs::exists(folder() / "out"));
+}
+
+TEST_F(CommandLineStart, NoContentIsImportedTwice) {
+  const std::string text = R"({"results": [{"command": "a", "times": [0.1]}]})";
+  std::ofstream(folder() / "a.json") << text;
+  std::ofstream(folder() / "copy.json") << text;
+  std::ofstream(folder() / "bad.json") << "{";
+  const auto import = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "import");
+    arguments.insert(arguments.end(), {"--output", "out"});
+    return run(arguments);
+  };
+  const auto imported = [&] { return run_folders("hyperfine").size(); };
+  // One that is wrong stops all of them: what is called again then doubles nothing.
+  EXPECT_EQ(import({"a.json", "bad.json"}).exit.code, 2);
+  EXPECT_FALSE(fs::exists(folder() / "out"));
+  const RunResult thrice = import({"a.json", "copy.json", "a.json"});
+  EXPECT_EQ(thrice.exit.code, 0) << thrice.output;
+  EXPECT_PRED2(contains, thrice.output, "copy.json: nothing to do: ");
+  EXPECT_EQ(imported(), 1u);
+  EXPECT_EQ(import({"a.json", "--again"}).exit.code, 0);
+  EXPECT_EQ(imported(), 2u);
+  EXPECT_EQ(import({"a.json", "--again", "--date", "2400-01-01"}).exit.code, 2) << "beyond what records hold";
+  const RunResult exported = run({"export", "out", "--format", "openmetrics", "--output", "a.prom"});
+  EXPECT_EQ(exported.exit.code, 0) << exported.output;
+  EXPECT_PRED2(contains, text_of(folder() / "a.prom"), "assay_step_seconds{workload=\"hyperfine\"");
+  EXPECT_PRED2(contains, run({"export", "out", "--format", "prometheus"}).output, "there are openmetrics");
+}
+
+}  // namespace
+}  // namespace assay::test

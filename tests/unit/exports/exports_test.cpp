@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/usage_error.hpp"
+#include "exports/formats.hpp"
+#include "imports/formats.hpp"
+#include "imports/making_records.hpp"
+
+namespace assay::host::exports {
+namespace {
+
+std::vector<results::TabledRun> runs() {
+  record::CaseRecord record = imports::new_record("decoder", 0);
+  record.identity.axes = {{"heads", std::int64_t{8}}};
+  record.identity.params = {{"heads", std::int64_t{8}}, {"size", "small \"x\""}};
+  record.started = "2026-11-29T08:00:00Z";
+  record.host = "node7";
+  record.result.phases.emplace();
+  record.result.phases->emplace_back("step", imports::step_of_samples({1, 2, 4.5}));
+  record.result.rates = record::Rates{.gflop_per_s = 3, .gbytes_per_s = 2, .items_per_s = 1000};
+  imports::add_metric(record, "loss.end", 0.5, "", Direction::lower_is_better);
+  record::CaseRecord failed = imports::new_record("decoder", 1);
+  failed.identity.axes = {{"heads", std::int64_t{16}}};
+  failed.started = record.started;
+  imports::fail(failed, "no room");
+  results::TabledRun run;
+  run.source.run = "20261129T080000Z-ab12";
+  run.source.experiment = "a\"b";
+  run.records = {record, failed};
+  return {run};
+}
+
+TEST(Exports, OpenMetrics) {
+  const std::string text = openmetrics(runs());
+  EXPECT_NE(text.find("# TYPE assay_step_seconds gauge\n# UNIT assay_step_seconds seconds\n"), std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("assay_step_seconds{workload=\"decoder\",axis_heads=\"8\",case=\"0\",experiment=\"a\\\"b\",run=\"2026"
+                "1129T080000Z-ab12\",host=\"node7\",stat=\"mean\"} 0.0025\n"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("status=\"failed\"} 0\n"), std::string::npos);
+  EXPECT_NE(text.find("assay_metric_loss_end{"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("# EOF\n"));
+  // The samples of a family stand together, behind its one line of type.
+  EXPECT_EQ(text.find("# TYPE assay_case_ok"), text.rfind("# TYPE assay_case_ok"));
+}
+
+TEST(Exports, GoogleBenchmarkIsReadBack) {
+  const std::string text = google_benchmark_json(runs());
+  const imports::ImportedRun back = imports::format_of(text, "").read(text, {});
+  ASSERT_EQ(back.records.size(), 4u) << "three samples, and a case that failed";
+  EXPECT_EQ(back.records[0].identity.workload, "google-benchmark:decoder");
+  EXPECT_DOUBLE_EQ(*record::find(back.records[2].result.phases, "step")->mean_ms, 4.5);
+  EXPECT_DOUBLE_EQ(*back.records[0].result.rates->items_per_s, 1000);
+  EXPECT_EQ(back.records[3].result.reason, "failed: no room");
+  EXPECT_EQ(back.host, "node7");
+  // What compare.py asks of each entry.
+  for (const auto& entry : nlohmann::json::parse(text)["benchmarks"])
+    for (const char* key : {"name", "run_name", "run_type", "real_time", "cpu_time", "time_unit"})
+      EXPECT_TRUE(entry.contains(key)) << key;
+}
+
+TEST(Exports, MlperfLinesAreReadBack) {
+  const std::string text = mlperf_lines(runs());
+  const imports::ImportedRun back = imports::format_of(text, "").read(text, {});
+  ASSERT_EQ(back.records.size(), 2u);
+  EXPECT_EQ(back.records[0].identity.workload, "mlperf:decoder");
+  EXPECT_DOUBLE_EQ(*record::find(back.records[0].result.phases, "step")->mean_ms, 8)
+      << "7.5 ms of steps, to the millisecond";
+  EXPECT_EQ(to_text(*record::find(back.records[0].identity.params, "heads")), "8");
+  EXPECT_DOUBLE_EQ(record::find(back.records[0].result.step_metrics, "throughput")->samples.at(0), 1000);
+  EXPECT_EQ(back.records[1].result.status, record::Status::failed);
+}
+
+TEST(Exports, AFormatThatIsNone) {
+  try {
+    format_of("openmetric");
+    ADD_FAILURE();
+  } catch (const UsageError& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean 'openmetrics'?"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace assay::host::exports
