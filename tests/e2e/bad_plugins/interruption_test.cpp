@@ -10,9 +10,8 @@ namespace assay::test {
 namespace {
 
 // Six cases of half a second or so: slow enough to be caught in the middle, with nothing bad in them.
-const ExperimentText slow_sweep{.plugin = "bad_sometimes_bad",
-                                .params = "bad_at = -1\nstep_ms = 30",
-                                .sweep = "i = [0, 1, 2, 3, 4, 5]"};
+const ExperimentText slow_sweep{
+    .plugin = "bad_sometimes_bad", .params = "bad_at = -1\nstep_ms = 30", .sweep = "i = [0, 1, 2, 3, 4, 5]"};
 
 class Interruption : public BadPluginSandbox {
  protected:
