@@ -24,7 +24,7 @@ assay::models::DecoderTrainerConfig with_own_chunks(const assay::Case& c) {
   assay::models::DecoderTrainerConfig config = assay::models::decoder_trainer_config(c);
   config.model.context = {.rank = c.rank(), .ranks = c.rank_count()};
   config.model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
-  config.model.validate();
+  assay::models::validate_decoder(c, config.model);
   require_chunks_for_cudnn(c, config.model);
   config.data_rank = 0, config.data_ranks = 1;  // all ranks have parts of the same sequences
   return config;

@@ -55,7 +55,7 @@ Settings::Settings(const assay::Case& c) : collectives(c) {
   };
   of_fused("keep_outputs", model.keep_outputs);
   of_fused("residual_add = \"product\"", model.residual_in_products);
-  model.validate();
+  assay::models::validate_decoder(c, model, "model");
   trainer.optimizer = assay::train::optimizer_config(c, assay::train::WholeMatrixOptimizers::served);
   trainer.seed = c.seed();
   trainer.train_step = pass == Pass::train_step;

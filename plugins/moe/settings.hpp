@@ -37,6 +37,7 @@ inline constexpr auto scores = assay::choices<assay::compute::ExpertScore>(
     {{"softmax", assay::compute::ExpertScore::softmax}, {"sigmoid", assay::compute::ExpertScore::sigmoid}});
 
 using assay::Param;
+inline constexpr double largest = assay::workload::largest_fp32;
 inline constexpr auto expert_params = assay::table(
     Param::integer("experts", 8).at_least(1).at_most(1 << 16).help("in each layer that has them"),
     Param::integer("experts_per_token", 2).at_least(1).at_most(1 << 10).help("experts that a token goes to"),
@@ -52,17 +53,30 @@ inline constexpr auto expert_params = assay::table(
     Param::choice("score", assay::compute::ExpertScore::softmax, scores)
         .help("what an expert's score is: softmax over all, or sigmoid of its own logit"),
     Param::boolean("normalized_weights", true).help("the weights of a token's experts add up to weights_factor"),
-    Param::real("weights_factor", 1).help("what the weights of a token's experts are multiplied by"),
+    Param::real("weights_factor", 1)
+        .at_least(-largest)
+        .at_most(largest)
+        .help("what the weights of a token's experts are multiplied by"),
     Param::boolean("expert_biases", false).help("the router and the experts' products add a bias"),
     Param::boolean("choice_bias", false)
         .help("a bias of each expert, for the choice alone; it is not trained and stays 0"),
-    Param::real("unit_alpha", 1).help("the gated unit is g sigmoid(alpha g) (u + offset)"),
-    Param::real("unit_limit", 0).at_least(0).help("g is at most the limit, u within it; 0: there is none"),
-    Param::real("unit_offset", 0).help("what is added to u in the gated unit"),
+    Param::real("unit_alpha", 1)
+        .at_least(-largest)
+        .at_most(largest)
+        .help("the gated unit is g sigmoid(alpha g) (u + offset)"),
+    Param::real("unit_limit", 0)
+        .at_least(0)
+        .at_most(largest)
+        .help("g is at most the limit, u within it; 0: there is none"),
+    Param::real("unit_offset", 0).at_least(-largest).at_most(largest).help("what is added to u in the gated unit"),
     Param::real("balance_coefficient", 0)
         .at_least(0)
+        .at_most(largest)
         .help("of the load-balancing loss in each layer's gradients; the loss that is reported has none of it"),
-    Param::real("z_coefficient", 0).at_least(0).help("of the router's z loss, likewise; of softmax scores"),
+    Param::real("z_coefficient", 0)
+        .at_least(0)
+        .at_most(largest)
+        .help("of the router's z loss, likewise; of softmax scores"),
     Param::choice("routing", assay::models::Routing::learned, routings)
         .help(
             "who chooses a token's experts: the router; or a table drawn from the seed, of equal counts, or of counts "

@@ -9,7 +9,7 @@ assay::models::DecoderTrainerConfig split_config(const assay::Case& c) {
   config.model.split = {
       .rank = c.rank(), .ranks = c.rank_count(), .sequence_parallel = c.get<bool>("sequence_parallel")};
   config.model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
-  config.model.validate();
+  assay::models::validate_decoder(c, config.model);
   config.data_rank = 0, config.data_ranks = 1;  // of one batch no rank has a part
   return config;
 }

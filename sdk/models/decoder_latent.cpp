@@ -45,8 +45,7 @@ void validate_latent(const DecoderConfig& c) {
     fail("all heads have keys and values of their own, made of one latent; expected kv_heads = 0, or as many as heads");
   if (c.head_dim != 0)
     fail("a head's columns are qk_nope_head_dim + qk_rope_head_dim, and v_head_dim; expected head_dim = 0");
-  if (!(a.mscale_all_dim >= 0) || (a.mscale_all_dim > 0 && c.rope_scaling.kind != compute::RotaryScalingKind::yarn))
-    fail("rope_mscale_all_dim is a number of at least 0, of rope_scaling = \"yarn\"; expected 0 without it");
+  if (!(a.mscale_all_dim >= 0)) fail("rope_mscale_all_dim is a number of at least 0");
   if (c.qkv_bias) refuse("its products add no bias; expected qkv_bias = false");
   if (c.qk_norm) refuse("latents are normed, and no heads; expected qk_norm = false");
   if (c.sliding_window > 0 || c.full_attention_every > 0 || c.rope_local_theta > 0)

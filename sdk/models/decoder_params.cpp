@@ -101,10 +101,22 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by, std::span<co
   return model;
 }
 
+void validate_decoder(const Case& c, const DecoderConfig& model, const std::string& decided_by) {
+  try {
+    model.validate();
+  } catch (const Error& e) {
+    const auto file = c.get<std::string>(of_config_file);
+    throw Error(e.status(), std::string(e.what()) + " (what the experiment does not set is of " +
+                                (file.empty() ? decided_by + " = \"" + c.get<std::string>(decided_by.c_str())
+                                              : std::string(of_config_file) + " = \"" + file) +
+                                "\")");
+  }
+}
+
 DecoderTrainerConfig decoder_trainer_config(const Case& c, train::WholeMatrixOptimizers of_matrices) {
   DecoderTrainerConfig config;
   config.model = decoder_config(c);
-  config.model.validate();
+  validate_decoder(c, config.model);
   config.optimizer = train::optimizer_config(c, of_matrices);
   config.seed = c.seed();
   config.data_rank = c.rank();

@@ -1,6 +1,9 @@
 #include "assay/train/checkpoint.hpp"
 
+#include <algorithm>
 #include <assay/workload/host_copies.hpp>
+#include <assay/workload/text.hpp>
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,6 +42,23 @@ class Problems {
 // A workload's own `dump` has the weights after the last step beside logits and gradients.
 bool is_dump(const ParameterSet& set, const SafetensorsReader& file) {
   return !set.all().empty() && file.tensors().contains("weight." + set.all().front().name);
+}
+
+// A number of a file that is none would show as a wrong result of the first step.
+void require_finite(const SafetensorsReader& file, const std::string& name, DType dtype,
+                    const std::vector<std::byte>& bytes) {
+  constexpr std::size_t at_once = std::size_t{1} << 20;
+  const std::size_t each = compute::size_of(dtype), count = bytes.size() / each;
+  for (std::size_t first = 0; first < count; first += at_once) {
+    const std::vector<float> values =
+        workload::widened(bytes.data() + first * each, dtype, std::min(at_once, count - first));
+    const auto found = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+    if (found != values.end())
+      throw Error(ASSAY_INVALID_ARGUMENT, file.file_of(name).string() + ": tensor '" + name + "' has " +
+                                              workload::number(*found) + " as element " +
+                                              std::to_string(first + static_cast<std::size_t>(found - values.begin())) +
+                                              "; expected finite numbers, from which training can start");
+  }
 }
 
 }  // namespace
@@ -94,6 +114,7 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
     const std::string name = name_in_file(p);
     const StoredTensor& stored = file.at(name);
     const std::vector<std::byte> bytes = file.read(name);
+    require_finite(file, name, stored.dtype, bytes);
     if (stored.dtype == target.dtype && !layout.rearranged) {
       backend.upload(target, bytes.data());
       continue;

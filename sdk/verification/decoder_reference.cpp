@@ -188,7 +188,8 @@ class Reference {
     for (std::size_t j = 0; j < columns_of_head(to); ++j) sum[j] += factor * terms[j];
   }
   double score_scale() const {
-    const double m = c_.latent.mscale_all_dim > 0 && c_.rope_scaling.factor > 1
+    const bool has_yarn = c_.rope_scaling.kind == compute::RotaryScalingKind::yarn;
+    const double m = has_yarn && c_.latent.mscale_all_dim > 0 && c_.rope_scaling.factor > 1
                          ? 0.1 * c_.latent.mscale_all_dim * std::log(c_.rope_scaling.factor) + 1
                          : 1;
     return m * m / std::sqrt(c_.query_pre_attn_scalar > 0 ? c_.query_pre_attn_scalar : static_cast<double>(head_dim_));

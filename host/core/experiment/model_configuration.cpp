@@ -226,11 +226,20 @@ class ConfigurationReader {
       if (is_full && every == 0) every = place;
       is_regular = (is_full || (*kinds)[l] == "sliding_attention") && is_full == (every > 0 && place % every == 0);
     }
+    if (is_regular && every == 1) return see_everything(family);
     if (!is_regular)
       return fields_.problem("layer_types",
                              "a list of \"num_hidden_layers\" in which every n-th one is "
                              "\"full_attention\" and the others are \"sliding_attention\"");
     put("full_attention_every", Value(every));
+  }
+
+  // No layer reads the window, nor the base of rotations within it.
+  void see_everything(const Family& family) {
+    put("sliding_window", Value(std::int64_t{0}));
+    put("full_attention_every", Value(std::int64_t{0}));
+    has_local_rotation_ = false;
+    if (family.local_rotation) put("rope_local_theta", Value(0.0));
   }
 
   void read_attention(const Family& family) {
@@ -248,6 +257,7 @@ class ConfigurationReader {
       read_cap("final_logit_softcapping", "logit_soft_cap", true);
     }
     if (family.local_layers) return;
+    if (family.window_of_all) return put("sliding_window", fields_.count("sliding_window", false));
     // A file that switches its window off may say any size of it.
     fields_.know("max_window_layers");
     if (const auto used = fields_.boolean("use_sliding_window", false); used && !*used) {
@@ -286,8 +296,11 @@ class ConfigurationReader {
     }
     fields_.only("router_jitter_noise", 0.0, "no noise is added to what a router reads");
     if (!family.gpt_oss) return;
-    // "experts_per_token" stands there twice, by an old name; weights in other formats become numbers of these.
-    for (const char* name : {"experts_per_token", "initial_context_length", "quantization_config"}) fields_.know(name);
+    // The old name of "num_experts_per_tok", beside it; weights in other formats become numbers of these.
+    if (fields_.has("experts_per_token") && fields_.has("num_experts_per_tok") &&
+        *fields_.at("experts_per_token") != *fields_.at("num_experts_per_tok"))
+      fields_.problem("experts_per_token", "what \"num_experts_per_tok\" says");
+    for (const char* name : {"initial_context_length", "quantization_config"}) fields_.know(name);
     put("unit_alpha", Value(1.702));
     put("unit_offset", Value(1.0));
     const auto limit = fields_.number("swiglu_limit");
@@ -322,13 +335,13 @@ class ConfigurationReader {
       if (full) read_rotation_of(*full, "rope_parameters.full_attention.", true);
       if (local) {
         Fields of_local(*local, "rope_parameters.sliding_attention.", out_.problems);
-        put("rope_local_theta", theta_of(of_local));
+        put_local_theta(theta_of(of_local));
         of_local.only("rope_type", "default", "the rotation of local layers is not scaled here");
         of_local.name_unknown({of_local.known().begin(), of_local.known().end()});
       }
       return kinds.name_unknown({kinds.known().begin(), kinds.known().end()});
     }
-    if (family.local_rotation) put("rope_local_theta", fields_.number("rope_local_base_freq"));
+    if (family.local_rotation) put_local_theta(fields_.number("rope_local_base_freq"));
     const bool in_one = fields_.has("rope_parameters");
     const char* const name = in_one ? "rope_parameters" : "rope_scaling";
     if (in_one && fields_.has("rope_scaling"))
@@ -337,6 +350,10 @@ class ConfigurationReader {
     if (!in_one) put("rope_theta", theta_of(fields_));
     if (!fields_.has(name)) return;
     if (const Json* const object = object_of(fields_, name)) read_rotation_of(*object, std::string(name) + ".", in_one);
+  }
+
+  void put_local_theta(const std::optional<double>& theta) {
+    if (has_local_rotation_) put("rope_local_theta", theta);
   }
 
   const Json* object_of(Fields& of, const char* name) {
@@ -410,6 +427,7 @@ class ConfigurationReader {
 
   Fields fields_;
   ModelConfiguration& out_;
+  bool has_local_rotation_ = true;  // of layers with a window, where there are any
 };
 
 }  // namespace

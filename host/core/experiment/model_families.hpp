@@ -19,6 +19,7 @@ struct Family {
   bool gemma = false;              // weights of norms count from one, GeGLU, scaled embeddings, tied where left out
   bool post_norms = false;         // at the ends of branches
   bool local_layers = false;       // with a window, beside those that see everything
+  bool window_of_all = false;      // a window that all layers have, or none
   bool local_rotation = false;     // which have a base of their own
   bool caps_scores = false;        // a soft cap of scores, which the file says
   bool caps_logits = false;        // and one of logits
@@ -61,6 +62,7 @@ inline constexpr Family known_families[] = {
     {.model_type = "mixtral",
      .architecture = "MixtralForCausalLM",
      .says_attention_bias = false,
+     .window_of_all = true,
      .experts = "num_local_experts",
      .expert_width = "intermediate_size"},
     {.model_type = "gpt_oss",

@@ -60,7 +60,8 @@ std::size_t terminal_width(int fd, std::size_t otherwise) {
 std::size_t table_width(int fd) { return terminal_width(fd, std::numeric_limits<std::uint32_t>::max()); }
 
 std::string line_on_terminal(std::string_view text, int fd) {
-  return (::isatty(fd) == 1 ? broken(text, terminal_width(fd)) : std::string(text)) + "\n";
+  const std::string line = one_line(text);
+  return (::isatty(fd) == 1 ? broken(line, terminal_width(fd)) : line) + "\n";
 }
 
 void say_on_stderr(std::string_view text) {

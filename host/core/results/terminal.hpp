@@ -80,7 +80,8 @@ class Progress {
 // "0:42", "12:03", "1:02:03"
 std::string clock_text(std::chrono::nanoseconds duration);
 // The text as a line on the terminal behind the descriptor, broken between words, what follows the first line being
-// indented. As it is, in one line, where there is no terminal: so that a log can be searched.
+// indented; in one line where there is no terminal, so that a log can be searched. Control characters become blanks: a
+// text may have names of files of others.
 std::string line_on_terminal(std::string_view text, int fd);
 // The same of each line of the text.
 std::string lines_on_terminal(std::string_view text, int fd);

@@ -358,6 +358,15 @@ TEST_F(Decoder, PublishedWeightsInSeveralFilesAreLoaded) {
   for (const char* input : {"input.weights", "input.weights/model-00001-of-00002.safetensors",
                             "input.weights/model-00002-of-00002.safetensors"})
     EXPECT_TRUE(records[0]["files"].contains(input)) << records[0]["files"];
+  const std::string second = "model-00002-of-00002.safetensors", broken = by_file[second].front();
+  std::fstream bytes(folder() / second, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekp(static_cast<std::streamoff>(SafetensorsReader(folder() / second).at(broken).offset) + 3 * 4);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  bytes.write(reinterpret_cast<const char*>(&nan), 4);
+  bytes.close();
+  const auto not_finite = run_cases(params, "", 1);
+  ASSERT_EQ(not_finite.size(), 1u);
+  EXPECT_PRED2(contains, not_finite[0]["reason"], second + ": tensor '" + broken + "' has nan as element 3");
   fs::remove(folder() / "model-00002-of-00002.safetensors");
   const RunResult refused = run_experiment({.plugin = "decoder", .params = params});
   EXPECT_NE(refused.exit.code, 0);
@@ -367,8 +376,9 @@ TEST_F(Decoder, PublishedWeightsInSeveralFilesAreLoaded) {
 
 TEST_F(Decoder, HeadsThatDoNotDivideAreNamed) {
   run_cases("size = \"tiny\"\nheads = 7", "", 2);
-  EXPECT_TRUE(
-      contains(output(), "x.toml:7:1: d_model 128 is not a multiple of heads 7\n1 mistake; nothing was started"))
+  EXPECT_TRUE(contains(output(),
+                       "x.toml:7:1: d_model 128 is not a multiple of heads 7 (what the experiment does not set is of "
+                       "size = \"tiny\")\n1 mistake; nothing was started"))
       << output();
 }
 
@@ -384,6 +394,10 @@ TEST_F(Decoder, SettingsThatHaveNoEffectOrNoPlaceAreNamed) {
             {"size = \"tiny\"\nexecution = \"eager\"\nkeep_outputs = true", "keep_outputs is of the fused operations"},
             {"size = \"tiny\"\ndocument_lengths = \"log_normal\"", "set document_tokens, their mean length"},
             {"size = \"tiny\"\ncontext_length = 16\ndocument_tokens = 17", "is longer than a sequence of 16"},
+            {"size = \"tiny\"\nlogit_soft_cap = 1e39",
+             "logit_soft_cap is 1e+39; expected a number >= 0 and <= 3.4e+38"},
+            {"size = \"tiny\"\nkv_lora_rank = 1048576",
+             "kv_lora_rank is 1048576; expected an integer >= 0 and <= 65536"},
             {"size = \"tiny\"\nmoments = \"bf16\"", "expected optimizer = \"adamw\" and pass = \"train_step\""}})) {
     run_cases(params, "", 2);
     EXPECT_TRUE(contains(output(), words)) << output();

@@ -80,7 +80,7 @@ TEST_F(Moe, DeepSeekHasItsLatentAttention) {
   const auto records = run_cases(
       "model = \"deepseek-v2-lite\"\nd_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nkv_heads = 2\nvocab_size = 96\n"
       "batch_size = 1\ncontext_length = 16\nexperts = 4\nexperts_per_token = 2\nexpert_d_ff = 16\nshared_d_ff = 24\n",
-      "execution = [\"graph\", \"eager\"]");
+      "execution = [\"graph\", \"eager\"]\nrope_scaling = [\"yarn\", \"none\"]");
   expect_ok(records);
   const int attention = 32 * (2 * 192 + 512 + 64) + 512 + 512 * 2 * (128 + 128) + 2 * 128 * 32;
   for (const json& record : records)
@@ -99,6 +99,10 @@ TEST_F(Moe, ARouterThatCouldLearnNothingIsRefused) {
   const RunResult result = run_experiment({.plugin = "moe", .params = small + "experts_per_token = 1\n"});
   EXPECT_EQ(result.exit.code, 2);
   EXPECT_NE(result.output.find("would learn nothing"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("is of model = \"tiny\""), std::string::npos) << result.output;
+  const RunResult large = run_experiment({.plugin = "moe", .params = small + "weights_factor = 1e300\n"});
+  EXPECT_EQ(large.exit.code, 2);
+  EXPECT_NE(large.output.find("weights_factor is 1e+300; expected a number"), std::string::npos) << large.output;
 }
 
 TEST_F(Moe, ExpertsOverRanksAreVerified) {

@@ -146,6 +146,13 @@ TEST(ModelConfiguration, LocalLayersHaveAWindowAndARotationOfTheirOwn) {
                               {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}};
   for (int l = 1; l <= 26; ++l) newer["layer_types"].push_back(l % 6 == 0 ? "full_attention" : "sliding_attention");
   EXPECT_EQ(text_of(newer), expected);
+  Json whole = newer;
+  whole["layer_types"] = std::vector<std::string>(26, "full_attention");
+  const auto seeing_all = read_model_configuration(whole.dump());
+  EXPECT_TRUE(seeing_all.problems.empty());
+  EXPECT_EQ(to_text(seeing_all.values.at("sliding_window")), "0");
+  EXPECT_EQ(to_text(seeing_all.values.at("full_attention_every")), "0");
+  EXPECT_EQ(to_text(seeing_all.values.at("rope_local_theta")), "0");
   newer["layer_types"][0] = "full_attention";
   EXPECT_EQ(text_of(newer).substr(0, 16), "! \"layer_types\" ");
   Json capped = gemma3;
@@ -177,6 +184,9 @@ TEST(ModelConfiguration, ModelsWithExperts) {
             "norm_eps = 1e-05\nnormalized_weights = true\nnorms_from_one = false\npost_norms = false\nqk_norm = false\n"
             "qkv_bias = false\nrope_scaling = none\nrope_theta = 1000000\nscaled_embeddings = false\n"
             "tied_embeddings = false\nvocab_size = 32000\n");
+  Json windowed = mixtral;
+  windowed["sliding_window"] = 4096;
+  EXPECT_EQ(to_text(read_model_configuration(windowed.dump()).values.at("sliding_window")), "4096");
   EXPECT_EQ(text_of(gpt_oss),
             "attention_sinks = true\nd_ff = 2880\nd_model = 2880\nexpert_biases = true\nexpert_d_ff = 2880\n"
             "experts = 32\nexperts_per_token = 4\nfull_attention_every = 2\ngate_activation = silu\nhead_dim = 64\n"
@@ -256,6 +266,8 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
             "\"output_router_logits\" is true; expected false: set balance_coefficient in the experiment instead");
   EXPECT_EQ(problem(gpt_oss, R"({"attention_bias": false})"),
             "\"attention_bias\" is false; expected true: models of this family have biases");
+  EXPECT_EQ(problem(gpt_oss, R"({"experts_per_token": 2})"),
+            "\"experts_per_token\" is 2; expected what \"num_experts_per_tok\" says");
   EXPECT_EQ(problem(gpt_oss, R"({"swiglu_limit": null})"), "\"swiglu_limit\" is missing");
   EXPECT_EQ(problem(gpt_oss, R"({"swiglu_limit": 0})"), "\"swiglu_limit\" is 0; expected above 0");
   EXPECT_EQ(problem(gemma2, R"({"final_logit_softcapping": 0})"),

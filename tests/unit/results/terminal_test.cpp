@@ -70,6 +70,10 @@ TEST_F(ProgressTest, AMessageIsBrokenBetweenWordsOnATerminalAlone) {
   EXPECT_EQ(last(), "a note that is longer than the line\n");
 }
 
+TEST_F(ProgressTest, AMessageDrivesNoTerminal) {
+  EXPECT_EQ(line_on_terminal("it names 'a\x1b[31m\nb\x07'", -1), "it names 'a [31m b '\n");
+}
+
 TEST_F(ProgressTest, QuietWritesNothing) {
   Progress progress = make(ProgressMode::quiet);
   progress.case_started(0, 1, "a=b");

@@ -140,11 +140,12 @@ struct DecoderConfig {
   double rounding_by_attention() const;
   // The same of the logits' cap, of logits as large as drawn weights make them.
   double rounding_by_logits() const;
-  double usual_logit() const;   // the root mean square of logits
-  float score_factor() const {  // beside the root of query_scalar(): of latent attention with yarn
-    const double m = latent.mscale_all_dim > 0 && rope_scaling.factor > 1
-                         ? 1 + 0.1 * latent.mscale_all_dim * std::log(rope_scaling.factor)
-                         : 1;
+  double usual_logit() const;  // the root mean square of logits
+  // Beside the root of query_scalar(): of latent attention with yarn. Another rotation leaves a preset's number unread.
+  float score_factor() const {
+    const bool is_read = rope_scaling.kind == compute::RotaryScalingKind::yarn && rope_scaling.factor > 1;
+    const double m =
+        latent.mscale_all_dim > 0 && is_read ? 1 + 0.1 * latent.mscale_all_dim * std::log(rope_scaling.factor) : 1;
     return static_cast<float>(m * m);
   }
   // Whether a layer sees everything whatever the window of those beside it.

@@ -209,11 +209,11 @@ inline constexpr auto rope_scaling_params = table(
 inline constexpr auto latent_params =
     table(Param::integer("kv_lora_rank", 0)
               .at_least(0)
-              .at_most(1 << 20)
+              .at_most(1 << 16)
               .help("columns of the latent that keys and values are made of (latent attention); 0: there is none"),
           Param::integer("q_lora_rank", 0)
               .at_least(0)
-              .at_most(1 << 20)
+              .at_most(1 << 16)
               .help("kv_lora_rank: columns of the latent that queries are made of; 0: they are a product of the token"),
           Param::integer("qk_nope_head_dim", 0)
               .at_least(0)
@@ -282,9 +282,13 @@ inline constexpr auto presets_dimensions = join(
               .unit("layers")
               .help("the last of every so many layers sees all tokens before it whatever sliding_window; 0: none does"),
           Param::boolean("attention_sinks", false).help("each head has one more score, learned and without a value"),
-          Param::real("attention_soft_cap", 0).at_least(0).help("scores s become cap tanh(s / cap); 0: they stay"),
+          Param::real("attention_soft_cap", 0)
+              .at_least(0)
+              .at_most(workload::largest_fp32)
+              .help("scores s become cap tanh(s / cap); 0: they stay"),
           Param::real("logit_soft_cap", 0)
               .at_least(0)
+              .at_most(workload::largest_fp32)
               .help("logits x of the head become cap tanh(x / cap); 0: they stay"),
           Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary")),
     rope_scaling_params, block_params, latent_params);
@@ -399,6 +403,9 @@ compute::RotaryScaling rope_scaling(const Case& c, std::span<const Preset> prese
 // `decided_by`: the choice whose presets, or whose config_file, decide the dimensions.
 DecoderConfig decoder_config(const Case& c, const char* decided_by = "size",
                              std::span<const Preset> presets = model_presets);
+// Throws what the configuration's validate() throws, with the preset or the file beside it whose values the experiment
+// does not show.
+void validate_decoder(const Case& c, const DecoderConfig& config, const std::string& decided_by = "size");
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(
     const Case& c, train::WholeMatrixOptimizers of_matrices = train::WholeMatrixOptimizers::refused);

@@ -30,6 +30,7 @@ class SafetensorsReader {
   const StoredTensor& at(const std::string& name) const;
   std::vector<std::byte> read(const std::string& name) const;
   const std::filesystem::path& file() const { return file_; }
+  const std::filesystem::path& file_of(const std::string& name) const { return shards_[at(name).shard]; }
 
  private:
   void read_index();

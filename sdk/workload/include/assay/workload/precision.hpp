@@ -23,6 +23,9 @@ struct PrecisionPolicy {
   bool compute_copy() const { return parameter != activation; }
 };
 
+// Parameters of kernels are fp32: what is larger is finite in double alone.
+inline constexpr double largest_fp32 = 3.4e38;
+
 //   fp32       everything fp32
 //   tf32       as fp32, with the inputs of matrix products rounded to tf32
 //   bf16       fp32 weights and optimizer state; bf16 activations, products and gradients by parameters. As autocast
