@@ -104,7 +104,8 @@ inline constexpr auto params = assay::join(
         Param::choice("model", "tiny", model_names)
             .help("what it stands for (dimensions, experts, ...) can be overridden one by one"),
         Param::input_path(assay::models::of_config_file)
-            .help("in place of model: config.json of a published Qwen3, Mixtral or gpt-oss model with experts; "
+            .help("in place of model: config.json of a published Qwen3, Mixtral, gpt-oss or DeepSeek-V2 model with "
+                  "experts; "
                   "what it says can be overridden one by one")),
     assay::models::presets_dimensions,
     assay::models::batch_params("sequences in a step, or a micro-batch of it, on each rank"),

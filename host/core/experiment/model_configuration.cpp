@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/foreign_json.hpp"
-#include "common/suggest.hpp"
+#include "experiment/configuration_fields.hpp"
 #include "experiment/model_families.hpp"
 
 namespace assay::host::experiment {
@@ -19,6 +19,7 @@ namespace assay::host::experiment {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Fields = ConfigurationFields;
 
 struct Parsed {
   Json json;
@@ -40,97 +41,6 @@ Parsed parsed(const std::string& text) {
   return {std::move(json), std::move(twice)};
 }
 
-// The fields of one object. What is asked for is known; the rest is named at the end.
-class Fields {
- public:
-  Fields(const Json& object, std::string prefix, std::vector<std::string>& problems)
-      : object_(object), prefix_(std::move(prefix)), problems_(problems) {}
-
-  // Null is what a file says where it has no value.
-  bool has(const char* name) {
-    known_.insert(name);
-    const auto found = object_.find(name);
-    return found != object_.end() && !found->is_null();
-  }
-  const Json* at(const char* name) { return has(name) ? &*object_.find(name) : nullptr; }
-
-  void problem(const char* name, const std::string& expected) {
-    problems_.push_back(fmt::format("\"{}{}\" is {}; expected {}", prefix_, name, shown(name), expected));
-  }
-  void missing(const char* name, const std::string& why = "") {
-    problems_.push_back(fmt::format("\"{}{}\" is missing{}", prefix_, name, why));
-  }
-
-  std::optional<std::int64_t> count(const char* name, bool required = true) {
-    const Json* const found = at(name);
-    if (!found) {
-      if (required) missing(name);
-      return std::nullopt;
-    }
-    constexpr std::int64_t most = std::int64_t{1} << 40;
-    if (found->is_number_integer() && found->get<double>() >= 1 && found->get<double>() <= static_cast<double>(most))
-      return found->get<std::int64_t>();
-    problem(name, "a whole number of at least 1");
-    return std::nullopt;
-  }
-  std::optional<double> number(const char* name, bool required = true) {
-    const Json* const found = at(name);
-    if (!found) {
-      if (required) missing(name);
-      return std::nullopt;
-    }
-    if (found->is_number() && std::isfinite(found->get<double>())) return found->get<double>();
-    problem(name, "a number");
-    return std::nullopt;
-  }
-  std::optional<bool> boolean(const char* name, bool required = true) {
-    const Json* const found = at(name);
-    if (!found) {
-      if (required) missing(name);
-      return std::nullopt;
-    }
-    if (found->is_boolean()) return found->get<bool>();
-    problem(name, "true or false");
-    return std::nullopt;
-  }
-  std::optional<std::string> text(const char* name, bool required = true) {
-    const Json* const found = at(name);
-    if (!found) {
-      if (required) missing(name);
-      return std::nullopt;
-    }
-    if (found->is_string()) return found->get<std::string>();
-    problem(name, "a text");
-    return std::nullopt;
-  }
-  // A field that is left out, or has the one value that is served.
-  template <class T>
-  void only(const char* name, const T& served, const char* why) {
-    const Json* const found = at(name);
-    if (found && *found != Json(served)) problem(name, fmt::format("{}: {}", Json(served).dump(), why));
-  }
-
-  void name_unknown(const std::vector<std::string>& also_known) const {
-    for (const auto& [name, value] : object_.items()) {
-      if (known_.contains(name)) continue;
-      problems_.push_back(fmt::format("unknown field \"{}{}\"{}", prefix_, name, did_you_mean(name, also_known)));
-    }
-  }
-  const std::set<std::string>& known() const { return known_; }
-  void know(const char* name) { known_.insert(name); }
-
- private:
-  std::string shown(const char* name) const {
-    std::string text = object_.at(name).dump(-1, ' ', false, Json::error_handler_t::replace);
-    return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-  }
-
-  const Json& object_;
-  std::string prefix_;
-  std::vector<std::string>& problems_;
-  std::set<std::string> known_;
-};
-
 class ConfigurationReader {
  public:
   ConfigurationReader(const Json& json, ModelConfiguration& out) : fields_(json, "", out.problems), out_(out) {}
@@ -139,6 +49,7 @@ class ConfigurationReader {
     const Family* const family = find_family();
     if (!family) return;  // what is known is the family's
     for (const char* name : without_meaning) fields_.know(name);
+    is_latent_ = family->latent;
     read_dimensions(*family);
     read_attention(*family);
     read_feed_forward(*family);
@@ -146,6 +57,9 @@ class ConfigurationReader {
     const auto tied = fields_.boolean("tie_word_embeddings", !family->gemma);
     put("tied_embeddings", family->gemma ? std::optional(tied.value_or(true)) : tied);
     put("norm_eps", fields_.number("rms_norm_eps"));
+    if (is_latent_)
+      fields_.only("rms_norm_eps", 1e-6,
+                   "norms of latents have it whatever the file says, and all norms have one here");
     put("norms_from_one", Value(family->gemma));
     put("scaled_embeddings", Value(family->gemma));
     put("post_norms", Value(family->post_norms));
@@ -190,7 +104,8 @@ class ConfigurationReader {
     put("vocab_size", fields_.count("vocab_size"));
     // Where a file of Llama leaves them out, transformers takes as many heads of keys as of queries, and a quotient.
     put("kv_heads", Value(key_heads.value_or(0)));
-    put("head_dim", Value(columns.value_or(0)));
+    put("head_dim", Value(family.latent ? 0 : columns.value_or(0)));
+    if (family.latent) return read_latents(heads, key_heads, columns);
     if (heads && key_heads && *heads % *key_heads != 0)
       fields_.problem("num_key_value_heads", fmt::format("a divisor of \"num_attention_heads\", {}", *heads));
     if (width && heads && !columns && *width % *heads != 0)
@@ -205,6 +120,25 @@ class ConfigurationReader {
                         "\"full_attention\" once for each of \"num_hidden_layers\": sliding windows "
                         "are not read from files");
     }
+  }
+
+  // A head's columns are those of its parts. transformers writes the rotated ones as "head_dim", too.
+  void read_latents(std::optional<std::int64_t> heads, std::optional<std::int64_t> key_heads,
+                    std::optional<std::int64_t> columns) {
+    const auto rotated = fields_.count("qk_rope_head_dim");
+    put("qk_rope_head_dim", rotated);
+    for (const DecidedParam name :
+         {DecidedParam("kv_lora_rank"), DecidedParam("qk_nope_head_dim"), DecidedParam("v_head_dim")})
+      put(name, fields_.count(name.name()));
+    if (fields_.requires_mention("q_lora_rank", "; null where queries are a product of the token"))
+      put("q_lora_rank", Value(fields_.count("q_lora_rank", false).value_or(0)));
+    if (heads && key_heads && *heads != *key_heads)
+      fields_.problem("num_key_value_heads",
+                      fmt::format("\"num_attention_heads\", {}: each head has keys and values of its own", *heads));
+    if (rotated && *rotated % 2 != 0) fields_.problem("qk_rope_head_dim", "an even number, whose pairs are rotated");
+    if (rotated && columns && *columns != *rotated)
+      fields_.problem("head_dim", fmt::format("\"qk_rope_head_dim\", {}, or null", *rotated));
+    fields_.know("auto_map");  // where the publisher's own program for the family lies
   }
 
   // Every n-th layer sees all keys. A file says n, or lists the kinds of all layers, of which the first full one is the
@@ -283,6 +217,7 @@ class ConfigurationReader {
   // A dense model says that it has none, so that no workload takes its default of them.
   void read_experts(const Family& family) {
     if (!family.experts) return put("experts", Value(std::int64_t{0}));
+    if (family.latent) return read_experts_of_deepseek(family);
     put("experts", fields_.count(family.experts));
     put("experts_per_token", fields_.count("num_experts_per_tok"));
     put("expert_d_ff", fields_.count(family.expert_width));
@@ -306,6 +241,34 @@ class ConfigurationReader {
     const auto limit = fields_.number("swiglu_limit");
     if (limit && !(*limit > 0)) return fields_.problem("swiglu_limit", "above 0");
     put("unit_limit", limit);
+  }
+
+  // Layers behind the first dense ones have experts, and a feed-forward as wide as several beside them.
+  void read_experts_of_deepseek(const Family& family) {
+    // A method that chooses among groups reads the first two; the next two are of a loss of balance, for which there is
+    // balance_coefficient; the last one says where experts lie.
+    for (const char* name : {"n_group", "topk_group", "aux_loss_alpha", "seq_aux", "ep_size"}) fields_.know(name);
+    if (fields_.requires_mention(family.experts, "; null where the model is dense") && !fields_.has(family.experts)) {
+      for (const char* name :
+           {"n_shared_experts", "num_experts_per_tok", family.expert_width, "first_k_dense_replace", "moe_layer_freq",
+            "topk_method", "scoring_func", "norm_topk_prob", "routed_scaling_factor"})
+        fields_.know(name);
+      return put("experts", Value(std::int64_t{0}));
+    }
+    const auto width = fields_.count(family.expert_width);
+    put("experts", fields_.count(family.experts, false));
+    put("experts_per_token", fields_.count("num_experts_per_tok"));
+    put("expert_d_ff", width);
+    if (fields_.requires_mention("n_shared_experts", "; null where there is none"))
+      put("shared_d_ff", Value(fields_.count("n_shared_experts", false, 0).value_or(0) * width.value_or(0)));
+    put("first_dense_layers", fields_.count("first_k_dense_replace", true, 0));
+    put("weights_factor", Value(fields_.number("routed_scaling_factor", false).value_or(1)));
+    put("normalized_weights", Value(false));
+    put("expert_biases", Value(false));
+    fields_.only("moe_layer_freq", 1, "all layers behind the first ones have experts");
+    fields_.only("topk_method", "greedy", "a token's experts are the best of all");
+    fields_.only("scoring_func", "softmax", "of all experts' scores, as this family has it in transformers");
+    fields_.only("norm_topk_prob", false, "programs for this family differ in what they then multiply weights by");
   }
 
   void read_feed_forward(const Family& family) {
@@ -400,18 +363,35 @@ class ConfigurationReader {
       read_turns(s, {"low_freq_factor", "rope_low_freq_factor", s.number("low_freq_factor")},
                  {"high_freq_factor", "rope_high_freq_factor", s.number("high_freq_factor")});
     else
-      read_yarn(s);
+      read_yarn(s, factor.value_or(1));
     return true;
   }
 
   // Where a file leaves a number out, the paper's counts, as in transformers.
-  void read_yarn(Fields& s) {
+  void read_yarn(Fields& s, double factor) {
     read_turns(s, {"beta_slow", "rope_beta_slow", s.number("beta_slow", false).value_or(1)},
                {"beta_fast", "rope_beta_fast", s.number("beta_fast", false).value_or(32)});
     put("rope_truncate", Value(s.boolean("truncate", false).value_or(true)));
     const auto attention = s.number("attention_factor", false);
     if (attention && !(*attention > 0)) s.problem("attention_factor", "above 0");
     put("rope_attention_factor", Value(attention.value_or(0)));
+    if (is_latent_) read_magnitudes(s, factor);
+  }
+
+  // Cosines and sines are multiplied by the quotient of both, and scores by the square of the second.
+  void read_magnitudes(Fields& s, double factor) {
+    const auto of_rotation = s.number("mscale", false), of_scores = s.number("mscale_all_dim", false);
+    if (!of_rotation && !of_scores) return;
+    if (!of_rotation || !of_scores)
+      return s.missing(of_rotation ? "mscale_all_dim" : "mscale",
+                       "; programs differ in what one of the two alone means");
+    for (const auto& [name, value] : {std::pair("mscale", *of_rotation), {"mscale_all_dim", *of_scores}})
+      if (!(value > 0)) return s.problem(name, "above 0");
+    if (s.has("attention_factor"))
+      return s.problem("attention_factor", "null beside \"mscale\" and \"mscale_all_dim\", which decide it");
+    const auto magnitude = [&](double scale) { return 1 + 0.1 * scale * std::log(factor); };
+    put("rope_attention_factor", Value(magnitude(*of_rotation) / magnitude(*of_scores)));
+    put("rope_mscale_all_dim", of_scores);
   }
 
   struct Turns {
@@ -427,6 +407,7 @@ class ConfigurationReader {
 
   Fields fields_;
   ModelConfiguration& out_;
+  bool is_latent_ = false;
   bool has_local_rotation_ = true;  // of layers with a window, where there are any
 };
 

@@ -18,6 +18,7 @@ struct Family {
   bool requires_key_heads = true;  // left out they are a number that transformers sets, and not as many as of queries
   bool gemma = false;              // weights of norms count from one, GeGLU, scaled embeddings, tied where left out
   bool post_norms = false;         // at the ends of branches
+  bool latent = false;             // attention (DeepSeek-V2), with its experts and its yarn
   bool local_layers = false;       // with a window, beside those that see everything
   bool window_of_all = false;      // a window that all layers have, or none
   bool local_rotation = false;     // which have a base of their own
@@ -74,7 +75,13 @@ inline constexpr Family known_families[] = {
      .full_every = 2,
      .experts = "num_local_experts",
      .expert_width = "intermediate_size",
-     .gpt_oss = true}};
+     .gpt_oss = true},
+    {.model_type = "deepseek_v2",
+     .architecture = "DeepseekV2ForCausalLM",
+     .says_mlp_bias = true,
+     .latent = true,
+     .experts = "n_routed_experts",
+     .expert_width = "moe_intermediate_size"}};
 
 // Fields that change no number of a training that starts here: they name the tokens of a tokenizer, formats and the
 // program that wrote the file, or say how text is generated. Workloads draw the weights that training starts from as
@@ -126,6 +133,15 @@ inline constexpr const char* decided[] = {"size",
                                           "expert_d_ff",
                                           "expert_biases",
                                           "normalized_weights",
+                                          "shared_d_ff",
+                                          "first_dense_layers",
+                                          "weights_factor",
+                                          "kv_lora_rank",
+                                          "q_lora_rank",
+                                          "qk_nope_head_dim",
+                                          "qk_rope_head_dim",
+                                          "v_head_dim",
+                                          "rope_mscale_all_dim",
                                           "unit_alpha",
                                           "unit_limit",
                                           "unit_offset"};

@@ -146,6 +146,23 @@ TEST_F(Decoder, APublishedConfigurationStandsInThePlaceOfASize) {
   EXPECT_PRED2(contains, refused.output, "\"mlp_bias\" is true; expected false");
 }
 
+// DeepSeek-V2's configuration of a dense model: latents of queries, too, and a rotation of another magnitude.
+TEST_F(Decoder, APublishedConfigurationMayHaveLatentAttention) {
+  std::ofstream(folder() / "config.json")
+      << R"({"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "hidden_act": "silu",
+             "hidden_size": 32, "intermediate_size": 48, "kv_lora_rank": 16, "n_routed_experts": null,
+             "num_attention_heads": 2, "num_hidden_layers": 1, "num_key_value_heads": 2, "q_lora_rank": 12,
+             "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "rms_norm_eps": 1e-06, "rope_theta": 10000,
+             "rope_scaling": {"factor": 4, "mscale": 1.0, "mscale_all_dim": 0.707,
+             "original_max_position_embeddings": 64, "type": "yarn"}, "tie_word_embeddings": false,
+             "v_head_dim": 6, "vocab_size": 97})";
+  const auto records = run_cases("config_file = \"config.json\"\nbatch_size = 2\ncontext_length = 16\n");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["verify"];
+  EXPECT_EQ(records[0]["params"]["q_lora_rank"], 12);
+  EXPECT_NEAR(records[0]["params"]["rope_attention_factor"].get<double>(), 1.13863 / 1.09801, 1e-5);
+}
+
 TEST_F(Decoder, HeadsOfAWidthOfTheirOwnAndTheirNormsAreVerified) {
   const auto records = run_cases(
       "d_model = 48\nd_ff = 80\nlayers = 2\nheads = 4\nkv_heads = 2\nhead_dim = 24\nvocab_size = 96\nbatch_size = 2\n"

@@ -39,8 +39,21 @@ TEST_F(Moe, EveryRoutingIsVerifiedAndCountsItsTokens) {
   EXPECT_GT(metric(records[2], "tokens_by_expert_variation"), 0.1);
 }
 
-// openai/gpt-oss-20b's own configuration and the preset are one model, of which the experiment takes a part.
+// The configurations of openai/gpt-oss-20b and deepseek-ai/DeepSeek-V2-Lite and the presets are one model each, of
+// which the experiment takes a part.
 TEST_F(Moe, APublishedConfigurationIsWhatItsPresetIs) {
+  const auto expect_one_model = [&](const std::string& model, const std::string& part) {
+    auto from_preset = run_cases("model = \"" + model + "\"\n" + part),
+         from_file = run_cases("config_file = \"config.json\"\n" + part);
+    ASSERT_EQ(from_preset.size(), 1u);
+    ASSERT_EQ(from_file.size(), 1u);
+    expect_ok(from_preset), expect_ok(from_file);
+    json &preset = from_preset[0]["params"], &file = from_file[0]["params"];
+    EXPECT_EQ(preset["rope_scaling"], "yarn");
+    EXPECT_EQ(file["model"], "config_file");
+    for (const char* of : {"model", "config_file"}) preset.erase(of), file.erase(of);
+    EXPECT_EQ(preset, file);
+  };
   std::ofstream(folder() / "config.json")
       << R"({"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "attention_bias": true, "head_dim": 64,
              "hidden_act": "silu", "hidden_size": 2880, "intermediate_size": 2880, "num_attention_heads": 64,
@@ -48,17 +61,18 @@ TEST_F(Moe, APublishedConfigurationIsWhatItsPresetIs) {
              "rms_norm_eps": 1e-05, "rope_theta": 150000, "sliding_window": 128, "swiglu_limit": 7.0,
              "tie_word_embeddings": false, "vocab_size": 201088, "rope_scaling": {"rope_type": "yarn", "factor": 32.0,
              "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 4096, "truncate": false}})";
-  const std::string part = small + "experts_per_token = 2\nsliding_window = 6\n";
-  auto from_preset = run_cases("model = \"gpt-oss-20b\"\n" + part),
-       from_file = run_cases("config_file = \"config.json\"\n" + part);
-  ASSERT_EQ(from_preset.size(), 1u);
-  ASSERT_EQ(from_file.size(), 1u);
-  expect_ok(from_preset), expect_ok(from_file);
-  json &preset = from_preset[0]["params"], &file = from_file[0]["params"];
-  EXPECT_EQ(preset["rope_scaling"], "yarn");
-  EXPECT_EQ(file["model"], "config_file");
-  for (const char* of : {"model", "config_file"}) preset.erase(of), file.erase(of);
-  EXPECT_EQ(preset, file);
+  expect_one_model("gpt-oss-20b", small + "experts_per_token = 2\nsliding_window = 6\n");
+  std::ofstream(folder() / "config.json")
+      << R"({"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "first_k_dense_replace": 1,
+             "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 10944, "kv_lora_rank": 512,
+             "moe_intermediate_size": 1408, "moe_layer_freq": 1, "n_group": 1, "n_routed_experts": 64,
+             "n_shared_experts": 2, "norm_topk_prob": false, "num_attention_heads": 16, "num_experts_per_tok": 6,
+             "num_hidden_layers": 27, "num_key_value_heads": 16, "q_lora_rank": null, "qk_nope_head_dim": 128,
+             "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_theta": 10000, "routed_scaling_factor": 1.0,
+             "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 0.707, "mscale_all_dim": 0.707,
+             "original_max_position_embeddings": 4096, "type": "yarn"}, "scoring_func": "softmax", "topk_group": 1,
+             "tie_word_embeddings": false, "topk_method": "greedy", "v_head_dim": 128, "vocab_size": 102400})";
+  expect_one_model("deepseek-v2-lite", small + "experts_per_token = 2\n");
 }
 
 TEST_F(Moe, OddShapesAreVerified) {

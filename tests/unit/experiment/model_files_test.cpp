@@ -97,6 +97,22 @@ const Json gpt_oss = [] {
   return json;
 }();
 
+// deepseek-ai/DeepSeek-V2-Lite.
+const Json deepseek = Json::parse(R"({
+  "architectures": ["DeepseekV2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "auto_map": {"AutoConfig": "configuration_deepseek.DeepseekV2Config"}, "aux_loss_alpha": 0.001,
+  "bos_token_id": 100000, "eos_token_id": 100001, "first_k_dense_replace": 1, "hidden_act": "silu",
+  "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 10944, "kv_lora_rank": 512,
+  "max_position_embeddings": 163840, "model_type": "deepseek_v2", "moe_intermediate_size": 1408, "moe_layer_freq": 1,
+  "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2, "norm_topk_prob": false, "num_attention_heads": 16,
+  "num_experts_per_tok": 6, "num_hidden_layers": 27, "num_key_value_heads": 16, "pretraining_tp": 1,
+  "q_lora_rank": null, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06,
+  "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 0.707, "mscale_all_dim": 0.707,
+  "original_max_position_embeddings": 4096, "type": "yarn"}, "rope_theta": 10000, "routed_scaling_factor": 1.0,
+  "scoring_func": "softmax", "seq_aux": true, "tie_word_embeddings": false, "topk_group": 1, "topk_method": "greedy",
+  "torch_dtype": "bfloat16", "transformers_version": "4.33.1", "use_cache": true, "v_head_dim": 128,
+  "vocab_size": 102400})");
+
 std::string text_of(const Json& json) {
   const ModelConfiguration read = read_model_configuration(json.dump());
   std::string text;
@@ -198,6 +214,28 @@ TEST(ModelConfiguration, ModelsWithExperts) {
             "unit_limit = 7\nunit_offset = 1\nvocab_size = 201088\n");
 }
 
+TEST(ModelConfiguration, LatentAttentionOfDeepSeek) {
+  EXPECT_EQ(text_of(deepseek),
+            "d_ff = 10944\nd_model = 2048\nexpert_biases = false\nexpert_d_ff = 1408\nexperts = 64\n"
+            "experts_per_token = 6\nfirst_dense_layers = 1\ngate_activation = silu\nhead_dim = 0\nheads = 16\n"
+            "kv_heads = 16\nkv_lora_rank = 512\nlayers = 27\nnorm_eps = 1e-06\nnormalized_weights = false\n"
+            "norms_from_one = false\npost_norms = false\nq_lora_rank = 0\nqk_nope_head_dim = 128\nqk_norm = false\n"
+            "qk_rope_head_dim = 64\nqkv_bias = false\nrope_attention_factor = 1\nrope_beta_fast = 32\n"
+            "rope_beta_slow = 1\nrope_factor = 40\nrope_mscale_all_dim = 0.707\nrope_original_context = 4096\n"
+            "rope_scaling = yarn\nrope_theta = 10000\nrope_truncate = true\nscaled_embeddings = false\n"
+            "shared_d_ff = 2816\ntied_embeddings = false\nv_head_dim = 128\nvocab_size = 102400\n"
+            "weights_factor = 1\n");
+  Json other = deepseek;
+  other["n_routed_experts"] = nullptr, other["q_lora_rank"] = 1536, other["rope_scaling"]["mscale"] = 1;
+  const auto dense = read_model_configuration(other.dump());
+  EXPECT_TRUE(dense.problems.empty());
+  EXPECT_EQ(to_text(dense.values.at("experts")), "0");
+  EXPECT_EQ(to_text(dense.values.at("q_lora_rank")), "1536");
+  EXPECT_FALSE(dense.values.contains("shared_d_ff"));
+  EXPECT_NEAR(std::get<double>(dense.values.at("rope_attention_factor")),
+              (1 + 0.1 * std::log(40.0)) / (1 + 0.0707 * std::log(40.0)), 1e-12);
+}
+
 TEST(ModelConfiguration, TheBaseMayStandWithTheScaling) {
   Json newer = llama;
   newer["rope_parameters"] = newer["rope_scaling"];
@@ -237,7 +275,7 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
             "\"attention_bias\" is true; expected false: set qkv_bias and output_bias in the experiment instead");
   EXPECT_EQ(problem(llama, R"({"model_type": "falcon"})"),
             "\"model_type\" is \"falcon\"; expected a family that is known here: llama, qwen2, qwen3, gemma, gemma2, "
-            "gemma3_text, qwen3_moe, mixtral, gpt_oss");
+            "gemma3_text, qwen3_moe, mixtral, gpt_oss, deepseek_v2");
   EXPECT_EQ(problem(llama, R"({"architectures": ["LlamaForSequenceClassification"]})"),
             "\"architectures\" is [\"LlamaForSequenceClassification\"]; expected [\"LlamaForCausalLM\"], a language "
             "model of this family");
@@ -270,6 +308,27 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
             "\"experts_per_token\" is 2; expected what \"num_experts_per_tok\" says");
   EXPECT_EQ(problem(gpt_oss, R"({"swiglu_limit": null})"), "\"swiglu_limit\" is missing");
   EXPECT_EQ(problem(gpt_oss, R"({"swiglu_limit": 0})"), "\"swiglu_limit\" is 0; expected above 0");
+  EXPECT_EQ(problem(deepseek, R"({"topk_method": "group_limited_greedy"})"),
+            "\"topk_method\" is \"group_limited_greedy\"; expected \"greedy\": a token's experts are the best of all");
+  EXPECT_EQ(problem(deepseek, R"({"norm_topk_prob": true})"),
+            "\"norm_topk_prob\" is true; expected false: programs for this family differ in what they then multiply "
+            "weights by");
+  EXPECT_EQ(problem(deepseek, R"({"rms_norm_eps": 1e-5})"),
+            "\"rms_norm_eps\" is 1e-05; expected 1e-06: norms of latents have it whatever the file says, and all norms "
+            "have one here");
+  EXPECT_EQ(problem(deepseek, R"({"num_key_value_heads": 4})"),
+            "\"num_key_value_heads\" is 4; expected \"num_attention_heads\", 16: each head has keys and values of its "
+            "own");
+  EXPECT_EQ(problem(deepseek, R"({"head_dim": 128})"),
+            "\"head_dim\" is 128; expected \"qk_rope_head_dim\", 64, or null");
+  EXPECT_EQ(problem(deepseek, R"({"rope_scaling": {"mscale": null}})"),
+            "\"rope_scaling.mscale\" is missing; programs differ in what one of the two alone means");
+  EXPECT_EQ(problem(deepseek, R"({"first_k_dense_replace": -1})"),
+            "\"first_k_dense_replace\" is -1; expected a whole number of at least 0");
+  EXPECT_EQ(problem(deepseek, R"({"n_experts": 3})").substr(0, 25), "unknown field \"n_experts\"");
+  Json unsaid = deepseek;
+  unsaid.erase("q_lora_rank");
+  EXPECT_EQ(problem(unsaid, "{}"), "\"q_lora_rank\" is missing; null where queries are a product of the token");
   EXPECT_EQ(problem(gemma2, R"({"final_logit_softcapping": 0})"),
             "\"final_logit_softcapping\" is 0; expected above 0, or null where there is none");
   EXPECT_EQ(problem(qwen3, R"({"head_dim": null})"), "\"head_dim\" is missing");
