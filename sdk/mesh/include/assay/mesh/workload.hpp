@@ -4,8 +4,8 @@
 //
 // and is ASSAY_PLUGIN("org.example.name", "1.0.0", assay::mesh::Workload<Tables>). Its table of metrics has
 // `parameters` and `loss`; kept_bytes_metrics, communication_metrics and `messages` are reported where it has their
-// rows. Its phases are those of rank_training_phases, or a table of its own in the order of train::RankPhases. What is
-// its alone it reports in
+// rows. Its phases are those of rank_training_phases, or another table in the order of train::RankPhases. The class
+// reports its other metrics in
 //
 //   static void report_set_up(const auto& launch, const assay::mesh::SetUp& found);
 #pragma once

@@ -25,7 +25,7 @@ struct SharedModel {
   parallel::ShardedBlocks* blocks = nullptr;  // that parameters come and go by, if they do
   bool all_common = false;                    // every rank has all weights: none are gathered
   // Of ranks that share one batch: how far the gradients may be from the whole model's. The others average.
-  std::optional<PathTolerance> one_batch;
+  std::optional<PathTolerance> one_batch = {};
   // Words of the texts: what is compared with the whole model, and what every rank has.
   const char* compared = "";
   const char* common = "";
