@@ -10,7 +10,9 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-std::string_view rest_after(std::string_view text, std::size_t begin) { return text.substr(std::min(begin, text.size())); }
+std::string_view rest_after(std::string_view text, std::size_t begin) {
+  return text.substr(std::min(begin, text.size()));
+}
 
 // "2025-03-14T08:00:01.123Z ", "2025-03-14 08:00:01,123 ": its length with the blank, or 0.
 std::size_t time_length(std::string_view line) {
@@ -93,14 +95,14 @@ void append_utf8(std::uint32_t letter, std::string& text) {
   const auto put = [&text](std::uint32_t byte) { text += static_cast<char>(byte); };
   if (letter < 0x80) return put(letter);
   if (letter < 0x800) return put(0xC0 | letter >> 6), put(0x80 | (letter & 0x3F));
-  if (letter < 0x10000)
-    return put(0xE0 | letter >> 12), put(0x80 | (letter >> 6 & 0x3F)), put(0x80 | (letter & 0x3F));
+  if (letter < 0x10000) return put(0xE0 | letter >> 12), put(0x80 | (letter >> 6 & 0x3F)), put(0x80 | (letter & 0x3F));
   put(0xF0 | letter >> 18), put(0x80 | (letter >> 12 & 0x3F)), put(0x80 | (letter >> 6 & 0x3F)),
       put(0x80 | (letter & 0x3F));
 }
 
 std::string from_utf16(std::string_view bytes, bool is_little) {
-  if (bytes.size() % 2) throw ImportError("it is UTF-16 (as PowerShell writes), and half of its last letter is missing");
+  if (bytes.size() % 2)
+    throw ImportError("it is UTF-16 (as PowerShell writes), and half of its last letter is missing");
   const auto unit = [&](std::size_t i) -> std::uint32_t {
     const auto low = static_cast<unsigned char>(bytes[i + (is_little ? 0 : 1)]);
     const auto high = static_cast<unsigned char>(bytes[i + (is_little ? 1 : 0)]);

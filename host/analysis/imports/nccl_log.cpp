@@ -45,7 +45,8 @@ void read_units(const Words& words, NcclColumns& columns) {
 
 std::optional<std::int64_t> number_after(const Words& words, std::string_view word, std::string_view before = "") {
   for (std::size_t i = 1; i + 1 < words.size(); ++i)
-    if (words[i] == word && (before.empty() ? words[i - 1] != "warmup" && words[i - 1] != "agg" : words[i - 1] == before))
+    if (words[i] == word &&
+        (before.empty() ? words[i - 1] != "warmup" && words[i - 1] != "agg" : words[i - 1] == before))
       return count_of(number_in(std::string(words[i + 1])));
   return std::nullopt;
 }
@@ -64,8 +65,9 @@ NcclRank rank_in(std::string_view line, const Words& words) {
 
 // A size, a count and a type, somewhere in a line that is no whole row.
 std::optional<std::string> torn_row_in(const Words& words) {
-  static const std::set<std::string_view> types{"int8", "uint8", "int32",  "uint32",   "int64",   "uint64", "half",
-                                                "float", "double", "bfloat16", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"};
+  static const std::set<std::string_view> types{"int8",   "uint8",  "int32",    "uint32",  "int64",
+                                                "uint64", "half",   "float",    "double",  "bfloat16",
+                                                "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"};
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
     std::string_view size = words[i];
     // What was printed before may end right at the size.
@@ -173,7 +175,8 @@ class Reader {
 
   // Each job prints its columns. Those before the last heads are of jobs that had ended.
   void take_columns(NcclColumns columns) {
-    if (!is_head_ && !sections_.empty() && sections_.back().columns == columns && columns_seen_ < sections_.back().jobs.size()) {
+    if (!is_head_ && !sections_.empty() && sections_.back().columns == columns &&
+        columns_seen_ < sections_.back().jobs.size()) {
       ++columns_seen_;  // of a job beside the first one, whose head stands above
       return;
     }
