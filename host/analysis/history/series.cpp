@@ -201,7 +201,8 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
   std::vector<Growing> all;
   std::map<std::string, std::size_t> places;
   std::set<std::string> metrics;
-  std::size_t unreadable = 0;
+  std::size_t unreadable = 0, copies = 0;
+  std::set<std::string> seen;
   const std::vector<IndexedRecord> indexed = index.records();
   const std::set<fs::path> of_runs(options.of_runs.begin(), options.of_runs.end());
   std::set<std::string> wanted;
@@ -261,9 +262,20 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
                 0,
                 compare::is_contended(metric->figure)};
     point.value = std::exp(level_of(metric->figure, options.test.statistic));
+    // A folder of results that was copied holds the same measurements, to the last bit.
+    if (!place.of_ab && !seen.insert(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", entry->first, place.started, place.host,
+                                                 record->environment, record->identity.index,
+                                                 record->identity.repeat.value_or(0), point.value))
+                             .second) {
+      ++copies;
+      continue;
+    }
     growing.series.points.push_back(std::move(point));
     growing.records.push_back(std::move(*record));
   }
+  if (copies > 0)
+    warnings.push_back(fmt::format("{} {} more than one run, which is a copy, and count{} once", copies,
+                                   copies == 1 ? "record stands in" : "records stand in", copies == 1 ? "s" : ""));
   if (unreadable > 0)
     warnings.push_back(fmt::format("{} records are no longer where the index says; ask again", unreadable));
   find_changes_of_all(all, records, options);

@@ -81,11 +81,12 @@ std::string environment_of(const std::string& file_name, const std::string& sha2
   return environment.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-// The run of this name that has the same file, by its content; nothing where there is none.
-std::optional<fs::path> earlier_import(const fs::path& runs, const std::string& sha256) {
+// The run of this name that has the same file, by its content; nothing where there is none. `stamp`: of the time that
+// the user gives, which tells measurements apart; "" where he gives none.
+std::optional<fs::path> earlier_import(const fs::path& runs, const std::string& sha256, const std::string& stamp) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(runs, error)) {
-    if (entry.is_symlink(error)) continue;
+    if (entry.is_symlink(error) || !entry.path().filename().string().starts_with(stamp)) continue;
     const fs::path environment = entry.path() / "environment.json";
     if (!fs::is_regular_file(environment, error) || read_regular_file(environment).find(sha256) == std::string::npos)
       continue;
@@ -136,7 +137,8 @@ void write_run(ReadFile& read, const ImportRequest& request) {
   const std::string shown = one_line(read.file.string());
   const fs::path dir = request.output.value_or("results");
   if (!request.again)
-    if (const auto earlier = earlier_import(dir / read.run.name, read.sha256)) {
+    if (const auto earlier =
+            earlier_import(dir / read.run.name, read.sha256, request.date ? utc_stamp(read.time) : "")) {
       fmt::print("{}: nothing to do: {} has the same file ({} imports it once more, as another measurement)\n", shown,
                  earlier->string(), "--again");
       return;

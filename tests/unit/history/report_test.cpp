@@ -58,6 +58,20 @@ TEST_F(HistoryReport, IsNoWiderThanTheTerminalButForCommands) {
   EXPECT_NE(overview.find("decoder-sizes     10"), std::string::npos) << overview;
 }
 
+TEST_F(HistoryReport, ACopyOfAResultsFolderCountsOnce) {
+  test::TemporaryFolder both;
+  for (const char* place : {"results", "copy"})
+    std::filesystem::copy(folder_.path(), both.path() / place, std::filesystem::copy_options::recursive);
+  Index index{{}, warnings_};
+  index.refresh({both.path()}, warnings_);
+  const SeriesFound found = find_series(index, {}, warnings_);
+  ASSERT_EQ(found.series.size(), 1u);
+  EXPECT_EQ(found.series[0].points.size(), 10u);
+  ASSERT_FALSE(warnings_.empty());
+  EXPECT_NE(warnings_.back().find("10 records stand in more than one run, which is a copy, and count once"),
+            std::string::npos);
+}
+
 TEST_F(HistoryReport, SinceAndOtherMetrics) {
   const SeriesFound newer = found({.since = "2026-11-06T00:00:00Z"});
   ASSERT_EQ(newer.series.size(), 1u);
