@@ -39,7 +39,7 @@ int ab_command(const Arguments& arguments) {
     options.add("plugin-path", request.plugin_path, "folder with plugins, of both sides; repeatable");
     options.add("metric", request.metric, "what is compared: one metric of `assay compare`");
     options.add("statistic", request.statistic, compare::statistic_help);
-    options.add("threshold", request.threshold, "percent that are still the same");
+    options.add("threshold", request.threshold, "differences up to this many percent count as the same");
     options.add("confidence", request.confidence, "percent, of all looks and cases together");
     options.add("run-to-run", request.run_to_run,
                 "percent that runs of one thing differ by at least, however well those at hand agree");

@@ -31,7 +31,7 @@ int compare_command(const Arguments& arguments) {
               "the value of --by that is the baseline, the first one otherwise; of several keys a value each, with "
               "commas");
   options.add("group", request.group, "a folder of several runs is one side of several runs");
-  options.add("threshold", request.threshold, "percent that are still the same");
+  options.add("threshold", request.threshold, "differences up to this many percent count as the same");
   options.add("confidence", request.confidence, "percent, of the interval");
   options.add("run-to-run", request.run_to_run,
               "percent by which runs of one thing are taken to differ at least; several runs a side show whether it is "

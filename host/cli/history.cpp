@@ -21,7 +21,7 @@ int history_command(const Arguments& arguments) {
               "what to follow, as for `assay compare`: step, a phase, a rate, memory, a metric, a column");
   options.add("since", request.since, "runs from a day on (2026-11-03), or of an age (30d, 4w)");
   options.add("results", request.results, "a folder of results (default: results); repeatable");
-  options.add("threshold", request.threshold, "percent below which a change is none");
+  options.add("threshold", request.threshold, "changes below this many percent count as none");
   options.add("statistic", request.statistic, compare::statistic_help);
   options.add("with-ab", request.with_ab, "also the turns of `assay ab`");
   options.add("json", request.json, "print one JSON object");

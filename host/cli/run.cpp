@@ -32,7 +32,7 @@ int run_command(const Arguments& arguments) {
       "go on with the newest run of this experiment, which may have grown by values of its axes: finished cases "
       "are not run again, unless other code or another machine has made them");
   options.add("new", request.start_new,
-              "with --resume: start a new run where the experiment differs otherwise from that of the newest one");
+              "with --resume: if more has changed than added values of axes, start a new run instead of refusing");
   options.add("any-machine", request.any_machine, "with --resume: cases that another machine has finished count");
   options.add("output", request.output,
               "folder for results instead of [output] dir; or a file that ends in .csv, .md or .json: that view of the "

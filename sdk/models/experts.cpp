@@ -105,7 +105,7 @@ void validate_experts(const DecoderConfig& c) {
     refuse("rows that came from other ranks are not made again; expected activation_checkpointing = false");
   if (c.is_split()) refuse("they are all on one rank; expected no split of the products over ranks");
   if (c.side_lane) refuse("gradients are made on one lane; expected side_lane = false");
-  if (c.precision.eight_bit_products) refuse("their products are not of 8 bits; expected another precision than fp8");
+  if (c.precision.eight_bit_products) refuse("experts have no 8-bit products; expected a precision other than fp8");
   if (!c.backward) refuse("a step has a backward; expected a pass with one");
 }
 

@@ -283,12 +283,12 @@ std::vector<std::string> test_lines(const TestOptions& test) {
                   "one thing differ by {:g}% at least",
                   test.run_to_run * 100),
       test.states > 0
-          ? fmt::format("states: a machine may have two, up to {:g}% apart, and be in either for a whole run; within "
-                        "that, faster, slower and same need {} runs a side or more",
+          ? fmt::format("states: a machine may have two, up to {:g}% apart, and be in either for a whole run; smaller "
+                        "differences have a verdict only with {} runs a side or more",
                         test.states * 100, fewest_runs_within_states(1 - test.confidence))
           : std::string("states: the machine is taken to have one (--states 0)"),
-      "slow steps: the mean and the 5th percentile are both looked at; where one objects for the worse, same and "
-      "faster become 'differs in its tail' or cannot tell; rates are tested by their means",
+      "slow steps: the mean and the 5th percentile are both looked at; if one of them shows a worse B, 'same' and "
+      "'faster' become 'differs in its tail' or 'cannot tell'; rates are tested by their means",
       fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
                   "intervals are those of each case by itself",
                   (1 - test.confidence) * 100),

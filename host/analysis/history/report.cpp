@@ -112,7 +112,8 @@ void add_series(std::string& page, const Series& s, std::size_t width, const Pal
                           one_line(as_typed(change.run_after)));
   }
   if (disturbed > 0)
-    add_lines(page, "    ", fmt::format("{} of them beside others on the machine", counted(disturbed, "run", "runs")),
+    add_lines(page, "    ",
+              fmt::format("during {} of them others used the machine or the GPU", counted(disturbed, "run", "runs")),
               width);
 }
 

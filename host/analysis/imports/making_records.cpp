@@ -142,7 +142,7 @@ record::CaseRecord new_record(const std::string& workload, std::size_t index) {
   record.result.verify =
       record::VerificationResult{record::Verification::not_checked, "imported: not verified by assay"};
   record.result.validity =
-      record::Validity{record::ValidityVerdict::unknown, "imported: who else used the machine is not told"};
+      record::Validity{record::ValidityVerdict::unknown, "imported: who else used the machine is unknown"};
   return record;
 }
 

@@ -100,8 +100,9 @@ std::vector<std::string> assumed(const FamilyOutlook& one) {
     overlaps = overlaps || (step.overlaps && one.from.contains(step.ranks));
   if (overlaps)
     lines.push_back(
-        "collectives count as of equal size, ready at equal intervals of the backward, the last one hidden behind "
-        "nothing; what they are otherwise (buckets that shrink, an update beside the last ones) is in slowed_ms");
+        "collectives are assumed to be of equal size, ready at equal intervals of the backward, the last one hidden "
+        "behind nothing; what this leaves out (buckets that shrink, an update beside the last ones) is part of "
+        "slowed_ms");
   if (!one.family->taken_to_agree.empty())
     lines.push_back(fmt::format("records that do not say these parameters agree with those that do: {}",
                                 fmt::join(one.family->taken_to_agree, ", ")));

@@ -151,7 +151,7 @@ Texts governor(const Facts& f) {
 
 Texts no_frequency(const Facts& f) {
   return when(f.machine.governors.empty() && f.machine.processors > 0,
-              fmt::format("the kernel tells neither governor nor clocks of the processors{}",
+              fmt::format("the kernel reports neither the governor nor the clock speeds of the processors{}",
                           f.machine.is_virtual ? ": this is a virtual machine" : ""));
 }
 
@@ -329,7 +329,7 @@ constexpr FindingRow rows[] = {
      "end what fills the memory, then swapoff -a && swapon -a (as root)", swap},
     {"memory.limit", note, "a case that needs more ends as oom", "raise it (docker: --memory), or give the case less",
      memory_limit},
-    {"memory.huge_pages", note, "large tensors on the CPU lie in small pages, so each pass over them costs more",
+    {"memory.huge_pages", note, "large tensors on the CPU lie in small pages, so reading and writing them is slower",
      "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)", huge_pages},
     {"disk.unwritable", error, "no run can begin", "give another folder by --output, or the right to write there",
      unwritable},

@@ -18,13 +18,15 @@ constexpr double most_flops_per_s = 1e17, most_bytes_per_s = 1e15;
 
 std::string mistake_in(const assay_work& work, const plugin::WorkloadSchema& schema, double step_s) {
   if (work.arithmetic < ASSAY_ARITHMETIC_UNSTATED || work.arithmetic > ASSAY_ARITHMETIC_FP8)
-    return fmt::format("arithmetic {} is none", work.arithmetic);
+    return fmt::format("arithmetic {} is not a value of ASSAY_ARITHMETIC_*", work.arithmetic);
   if (work.items > 0 && schema.item_unit.empty())
     return fmt::format("{} items, and the workload has no item_unit", work.items);
   if (static_cast<double>(work.flops) > most_flops_per_s * step_s)
-    return fmt::format("{} operations in a step of {:.3g} s, which no device does", work.flops, step_s);
+    return fmt::format(
+        "work() states {} floating-point operations for a step of {:.3g} s; no device computes that fast", work.flops,
+        step_s);
   if (static_cast<double>(work.bytes) > most_bytes_per_s * step_s)
-    return fmt::format("{} bytes in a step of {:.3g} s, which no device moves", work.bytes, step_s);
+    return fmt::format("work() states {} bytes for a step of {:.3g} s; no device moves that many", work.bytes, step_s);
   return "";
 }
 

@@ -87,7 +87,7 @@ class TableChecks {
     if (std::set(p.choices.begin(), p.choices.end()).size() < p.choices.size())
       find(Check::tables_choices, "{} has a choice twice", of);
     if (!p.required && std::find(p.choices.begin(), p.choices.end(), value) == p.choices.end())
-      find(Check::tables_choices, "the default of {} is \"{}\", which is none of its choices", of, value);
+      find(Check::tables_choices, "the default of {} is \"{}\", which is not one of its choices", of, value);
   }
 
   void name_of(const char* kind, const std::string& name) {

@@ -183,7 +183,7 @@ class Checker {
     require(Refusal::values, p->type >= ASSAY_TYPE_BOOL && p->type <= ASSAY_TYPE_STRING,
             "workload '{}': parameter '{}' has type {}", w.id, p->name, p->type);
     require(Refusal::rows, p->choice_count == 0 || p->choices,
-            "workload '{}': parameter '{}' counts choices but has none", w.id, p->name);
+            "workload '{}': parameter '{}' has a choice_count, but choices is null", w.id, p->name);
     text(p->unit, fmt::format("workload '{}': the unit of parameter '{}'", w.id, p->name));
     text(p->help, fmt::format("workload '{}': the help of parameter '{}'", w.id, p->name));
     text(p->default_string, fmt::format("workload '{}': the default of parameter '{}'", w.id, p->name));

@@ -87,7 +87,7 @@ LibraryCopy LibraryCopy::take(const std::filesystem::path& file) {
     ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     return {file, std::make_shared<Memory>(std::move(memory)), hash.hex()};
   }
-  throw fail("it is being written; start again when that is done");
+  throw fail("it is being written; run assay again when that is done");
 }
 
 std::filesystem::path LibraryCopy::name_to_open() const {

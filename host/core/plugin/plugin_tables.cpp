@@ -130,7 +130,8 @@ namespace {
 std::string several(const std::filesystem::path& file, const std::vector<std::string>& ids) {
   std::vector<std::string> names;
   for (const std::string& id : ids) names.push_back(fmt::format("\"{}:{}\"", file.stem().string(), id));
-  return fmt::format("{} has several workloads; expected one of {}", file.string(), fmt::join(names, ", "));
+  return fmt::format("{} has several workloads; name one in [workload] plugin: {}", file.string(),
+                     fmt::join(names, ", "));
 }
 }  // namespace
 

@@ -26,7 +26,7 @@ inline boost::dll::shared_library open_shared_object(const std::filesystem::path
   const char* why = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) ? nullptr : dlerror();
   std::string text = why ? why : error.message();
   if (text.starts_with(file.string())) text.replace(0, file.string().size(), name);
-  // What is no library at all is told apart: nothing that could be installed would help.
+  // A file that is not a library is reported separately, since installing something would not help.
   const bool is_library = text.find("invalid ELF header") == std::string::npos &&
                           text.find("file too short") == std::string::npos &&
                           text.find("wrong ELF class") == std::string::npos;

@@ -7,8 +7,8 @@
 //                         progress.json   the case at hand, now and then
 //                         end.json        how the attempt ended; absent while it goes on, and when it was killed
 //
-// An attempt is taken by renaming a prepared folder to the next number, which one process alone can do, on a network
-// file system too. Who takes a number must know that the attempt before it is over.
+// A process claims an attempt by renaming a prepared folder to the next number; only one can succeed, on a network file
+// system too. Who takes a number must know that the attempt before it is over.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -30,13 +30,13 @@ record::Validity of_processors(const Contention& contention) {
   if (!found.empty()) return {record::ValidityVerdict::contended, fmt::format("{}", fmt::join(found, "; "))};
   return {record::ValidityVerdict::valid,
           fmt::format("nobody else took more than {:.0f}% of the processors{}", contended_share * 100,
-                      !contention.stall_share     ? "; whether its threads waited for one is not told"
+                      !contention.stall_share     ? "; whether its threads waited for a processor is unknown"
                       : stalled > contended_share ? "; its threads waited for one another alone"
                                                   : ", and its threads did not wait for one")};
 }
 
 std::string of_device_to_itself(const TelemetryFigures& figures) {
-  return figures.foreign_processes() ? "no other process computes on it" : "who else uses it is not told";
+  return figures.foreign_processes() ? "no other process computes on it" : "who else uses it is unknown";
 }
 
 // "at the power cap of 700 W in 100% of the time; SM clock 1795 MHz on average, 686 W on average"

@@ -113,7 +113,7 @@ assay_status CaseMemory::allocate(assay_memory_kind kind, std::size_t bytes, std
             : fmt::format("the case fits (its process held {:.0f} MiB at most), but [run] memory_limit", in_mib(peak));
     messages_.set(
         fmt::format("{} leaves no room for the {} of {} ({}) of its verification: until then it needed a limit of "
-                    "more than {:.0f} MiB, and what comes after that may need more; held: {}",
+                    "more than {:.0f} MiB, and the rest of the verification may need more; memory held now: {}",
                     of_case, wanted, kind_name, label,
                     std::floor(std::max(least_mib, in_mib(static_cast<std::size_t>(peak)))), held_by_kind()));
     return ASSAY_OUT_OF_MEMORY;

@@ -75,10 +75,9 @@ std::string PhasePass::note(const measure::LoopResult& measured, const record::P
         "of a measured step, which has none",
         pass->steps, pass->step_mean_ms.value_or(record::no_number), events, share * 100);
   if (is_apart_ || !(share > most_share_of_events)) return "";
-  return fmt::format("{}, {:.1f}% of the measured step{}", events, share * 100,
-                     may_follow_ && events_.record
-                         ? "; after a warm-up of [measure] warmup = 5 phases are timed in steps of their own"
-                         : "");
+  return fmt::format(
+      "{}, {:.1f}% of the measured step{}", events, share * 100,
+      may_follow_ && events_.record ? "; set [measure] warmup = 5 to have the phases timed in separate steps" : "");
 }
 
 }  // namespace assay::host::worker

@@ -185,7 +185,8 @@ Ticket GlooCommunicator::all_to_all_v(const compute::Tensor& send, std::span<con
   require_apart(name, send, receive);
   require(counts_rows(send, send_rows, size()) && counts_rows(receive, receive_rows, size()), name,
           "each rank must have a count, and they must add up to the tensor's rows");
-  require(row_bytes(send) == row_bytes(receive), name, "rows of send and receive must have as many bytes");
+  require(row_bytes(send) == row_bytes(receive), name,
+          "rows of a rank that sends to itself must receive as many bytes as it sends");
   const std::vector<std::size_t> sent = bytes_of_rows(send, send_rows), received = bytes_of_rows(receive, receive_rows);
   const auto own = static_cast<std::size_t>(rank());
   require(sent[own] == received[own], name, "what this rank sends to itself it must receive from itself");
@@ -206,7 +207,8 @@ Ticket GlooCommunicator::send_receive(const compute::Tensor& send, std::int32_t 
   require(send.contiguous() && receive.contiguous(), name, "tensors must be contiguous");
   require(to >= 0 && to < size() && from >= 0 && from < size(), name, "there is no such rank");
   require((to == rank()) == (from == rank()), name, "what this rank sends to itself it must receive from itself");
-  require(to != rank() || send.bytes() == receive.bytes(), name, "send and receive must have as many bytes");
+  require(to != rank() || send.bytes() == receive.bytes(), name,
+          "a rank that sends to itself must receive as many bytes as it sends");
   require_apart(name, send, receive);
   return enqueue({name,
                   [=, this] {

@@ -426,8 +426,7 @@ void require_head_norm(const Op& op, std::initializer_list<std::pair<const char*
   require_shape(op.name, op.weight.rank == 2 && op.weight.dim(0) == 2 && op.weight.dim(1) == op.x.dim(3),
                 "weight [2, D], of queries and of keys, for x [B, T, H, D]");
   if (op.queries < 0 || op.queries > op.x.dim(2))
-    invalid(op.name,
-            fmt::format("{} of {} heads are those of queries; expected 0 to {}", op.queries, op.x.dim(2), op.x.dim(2)));
+    invalid(op.name, fmt::format("queries = {}; expected 0 to {}, the heads of x", op.queries, op.x.dim(2)));
 }
 
 }  // namespace

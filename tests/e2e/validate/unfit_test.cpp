@@ -55,7 +55,7 @@ const Unfit all_unfit[] = {
     {"range_reversed", "tables.values", "has min above max", 1},
     {"unknown_type", "tables.values", "has type 9", 1},
     {"unknown_scope", "tables.values", "has scope 7", 1},
-    {"default_no_choice", "tables.choices", "is \"zzz\", which is none of its choices", 1},
+    {"default_no_choice", "tables.choices", "is \"zzz\", which is not one of its choices", 1},
     {"choice_twice", "tables.choices", "has a choice twice", 1},
     {"preset_of_nothing", "tables.presets", "sets 'depth', which is no parameter", 1},
     {"unit_with_blank", "tables.units", "\" elements\"", 1},

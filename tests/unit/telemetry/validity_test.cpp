@@ -73,7 +73,7 @@ TEST(Validity, AGpuAtItsPowerCapWithASteadyClockIsPowerLimited) {
   EXPECT_EQ(
       validity.text,
       "at the power cap of 700 W in 40% of the time; SM clock 1700 MHz on average, 600 W on average; the clock is "
-      "steady; who else uses it is not told");
+      "steady; who else uses it is unknown");
   EXPECT_EQ(of_gpu(clocks(rising(1950, -15), ASSAY_THROTTLE_POWER_CAP)).verdict, ValidityVerdict::throttled)
       << "its clock has not settled";
 }
@@ -114,7 +114,7 @@ TEST(Validity, OneLateSampleDecidesNothing) {
     EXPECT_EQ(validity.verdict, ValidityVerdict::unknown) << reason;
     EXPECT_EQ(validity.text,
               "only 0 readings of the clocks within the window, of the 6 that are needed; measure longer ([measure] "
-              "steps); who else uses it is not told");
+              "steps); who else uses it is unknown");
   }
 }
 
@@ -181,7 +181,7 @@ TEST(Validity, WhatADeviceDoesNotTellIsNamed) {
   for (int i = 0; i < 6; ++i) figures.within(gpu_sample(90, 0.05));
   const record::Validity validity = of_gpu(figures);
   EXPECT_EQ(validity.verdict, ValidityVerdict::valid);
-  EXPECT_NE(validity.text.find("who else uses it is not told"), std::string::npos) << validity.text;
+  EXPECT_NE(validity.text.find("who else uses it is unknown"), std::string::npos) << validity.text;
 
   EXPECT_EQ(validity_of(false, nullptr, {}).verdict, ValidityVerdict::unknown);
   TelemetryFigures silent(0.05);

@@ -57,7 +57,7 @@ TEST(TableChecks, FindEachMistakeByItsCheck) {
        [](Schema& w) { w.params[0].input_path = true; }},
       {Check::tables_values, "w: the metric 'loss' has direction 4",
        [](Schema& w) { w.metrics[0].direction = static_cast<Direction>(4); }},
-      {Check::tables_choices, "w: the default of the parameter 'mode' is \"c\", which is none of its choices",
+      {Check::tables_choices, "w: the default of the parameter 'mode' is \"c\", which is not one of its choices",
        [](Schema& w) { w.params[1].default_value = std::string("c"); }},
       {Check::tables_choices, "w: the parameter 'mode' has a choice twice",
        [](Schema& w) { w.params[1].choices.push_back("a"); }},

@@ -21,7 +21,7 @@ inline int usable_processors() {
   const std::unique_ptr<cpu_set_t, Free> set(CPU_ALLOC(capacity));
   const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
   if (!set || sched_getaffinity(0, bytes, set.get()) != 0)
-    throw Error(ASSAY_UNSUPPORTED, "this kernel does not tell which processors a thread may use");
+    throw Error(ASSAY_UNSUPPORTED, "the operating system does not report which processors a thread may use");
   return std::max(CPU_COUNT_S(bytes, set.get()), 1);
 }
 
