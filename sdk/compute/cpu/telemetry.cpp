@@ -23,7 +23,8 @@ compute::StatusGuard table_guard = nullptr;
 double seconds_of(clockid_t clock) {
   timespec time{};
   if (clock_gettime(clock, &time) != 0)
-    throw Error(ASSAY_UNSUPPORTED, "the operating system does not report how much processor time the process has taken");
+    throw Error(ASSAY_UNSUPPORTED,
+                "the operating system does not report how much processor time the process has taken");
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
