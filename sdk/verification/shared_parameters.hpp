@@ -1,5 +1,5 @@
 // What a rank has of the whole model's parameters: pieces of them, wherever they lie in its own arenas. By parts of
-// each parameter (models/decoder_weights.hpp), or by blocks (parallel/block_shards.hpp).
+// each parameter (models/decoder_parameter_ids.hpp), or by blocks (parallel/block_shards.hpp).
 #pragma once
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/parallel/rank_steps.hpp>

@@ -29,7 +29,8 @@ class CaseLines {
     text_ += ":::MLLOG " + line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   void point(const std::string& key, const Json& value) { add("POINT_IN_TIME", key, value); }
-  void go_on(double ms) { time_ms_ += static_cast<std::int64_t>(ms + 0.5); }
+  // Times are whole milliseconds, and an end is not its beginning.
+  void go_on(double ms) { time_ms_ += std::max<std::int64_t>(1, static_cast<std::int64_t>(ms + 0.5)); }
   const std::string& text() const { return text_; }
 
  private:

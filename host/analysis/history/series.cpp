@@ -262,9 +262,10 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
                 0,
                 compare::is_contended(metric->figure)};
     point.value = std::exp(level_of(metric->figure, options.test.statistic));
-    // A folder of results that was copied holds the same measurements, to the last bit.
-    if (!place.of_ab && !seen.insert(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", entry->first, place.started, place.host,
-                                                 record->environment, record->identity.index,
+    // A folder of results that was copied holds the same measurements, to the last bit, in runs of the same names.
+    const std::string name = std::filesystem::path(place.run).filename().string();
+    if (!place.of_ab && !seen.insert(fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", entry->first, name, place.started,
+                                                 place.host, record->environment, record->identity.index,
                                                  record->identity.repeat.value_or(0), point.value))
                              .second) {
       ++copies;

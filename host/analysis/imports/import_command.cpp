@@ -59,14 +59,19 @@ WallTime changed_at(const fs::path& file) {
 }
 
 // When it was measured: as asked for, as the file says, or when it was written.
-WallTime time_of(const fs::path& file, const ImportedRun& run, const std::string& asked) {
+WallTime time_of(const fs::path& file, ImportedRun& run, const std::string& asked) {
   if (!asked.empty()) {
     const auto time = parse_utc(asked.size() == 10 ? asked + "T00:00:00Z" : asked);
     if (!time) throw UsageError(fmt::format("--date is '{}'; expected 2026-11-03 or 2026-11-03T12:00:00Z", asked));
     return *time;
   }
-  if (run.started)
+  if (run.started) {
     if (const auto time = parse_time_with_zone(*run.started)) return *time;
+    run.notes.push_back(
+        fmt::format("the file says that it was measured at '{}', without a time zone; the time of the "
+                    "file counts, unless --date gives another",
+                    one_line(*run.started)));
+  }
   return changed_at(file);
 }
 
@@ -115,7 +120,11 @@ struct ReadFile {
 };
 
 ReadFile read_one(const fs::path& file, const ImportRequest& request) try {
-  const std::string text = as_utf8(read_file(file));
+  // Of a pipe there is nothing to read a second time.
+  const std::string bytes = read_file(file);
+  Sha256 hash;
+  hash.add(bytes);
+  const std::string text = as_utf8(bytes);
   const Format& format = format_of(text, request.format.value_or(""));
   ImportOptions options;
   options.file_name = file.filename().string();
@@ -128,7 +137,7 @@ ReadFile read_one(const fs::path& file, const ImportRequest& request) try {
         fmt::format("nothing tells {} of its cases from each other; they are told apart as repeats", repeats));
   const WallTime time = time_of(file, run, request.date.value_or(""));
   const std::string host = request.host.value_or(run.host);
-  return {file, &format, sha256_of_file(file), host, std::move(run), time};
+  return {file, &format, hash.hex(), host, std::move(run), time};
 } catch (const ImportError& e) {
   throw UsageError(fmt::format("{}: {}", one_line(file.string()), e.what()));
 }

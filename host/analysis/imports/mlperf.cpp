@@ -96,6 +96,7 @@ ImportedRun read_mlperf(std::string_view text, const ImportOptions& options) {
   OpenRun open;
   std::set<std::string> others, seen;
   std::size_t doubles = 0, torn = 0;
+  std::optional<std::int64_t> first_start;
   const auto finish_last = [&] {
     if (!run.records.empty()) finish(open, run.records.back());
     open = {};
@@ -115,14 +116,26 @@ ImportedRun read_mlperf(std::string_view text, const ImportOptions& options) {
       ++doubles;
       continue;
     }
-    const bool begins_anew = open.is_stopped && text_at(event, "event_type") != "INTERVAL_END";
-    const bool is_second = open.run_started && text_at(event, "key") == "run_start";
-    if (run.records.empty() || (begins_anew && text_at(event, "key") != "status") || is_second) {
+    const std::string key = text_at(event, "key");
+    // Ranks may each log their start.
+    const bool is_start = key == "run_start";
+    if (is_start && open.run_started && !open.is_stopped && open.series.empty() && open.started.empty()) {
+      ++doubles;
+      continue;
+    }
+    // Of what stands behind run_stop a run's beginning alone is another run's: there are points that sum up as well.
+    const bool begins_anew =
+        open.is_stopped && (is_start || key == "cache_clear" || key == "init_start" || key.starts_with("submission_"));
+    if (run.records.empty() || begins_anew || (is_start && open.run_started)) {
       finish_last();
       run.records.push_back(new_record("mlperf", run.records.size()));
     }
     take_event(event, open, run.records.back(), others);
+    if (!first_start) first_start = open.run_started;
   }
+  constexpr std::int64_t latest_ms = 9'000'000'000'000;  // within 64-bit nanoseconds
+  if (first_start && *first_start > 0 && *first_start < latest_ms)
+    run.started = utc_text(WallTime(std::chrono::milliseconds(*first_start)));
   if (run.records.empty()) throw ImportError("there is no line of MLPerf's log (:::MLLOG {...})");
   finish_last();
   for (record::CaseRecord& record : run.records)

@@ -106,6 +106,7 @@ class Reader {
     close_head();
     for (NcclSection& section : sections_) log.sections.push_back(std::move(section));
     log.begun.insert(log.begun.end(), begun_.begin(), begun_.end());
+    if (!loose_error_.empty()) log.errors.push_back(loose_error_);
   }
 
  private:
@@ -215,8 +216,8 @@ class Reader {
   }
 
   void note_error(std::string_view line) {
-    if (is_head_ && heads_.empty()) return;
-    std::string& error = is_head_ ? heads_.back().error : sections_.back().error;
+    // A rank that prints no head may be the one that says why.
+    std::string& error = !is_head_ ? sections_.back().error : heads_.empty() ? loose_error_ : heads_.back().error;
     if (error.empty()) error = fit_to_width(one_line(line), 120);
   }
 
@@ -225,6 +226,7 @@ class Reader {
   std::vector<Head> heads_;
   std::vector<NcclSection> sections_;
   std::vector<std::string> begun_;
+  std::string loose_error_;
 };
 
 }  // namespace

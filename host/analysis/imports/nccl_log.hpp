@@ -46,6 +46,7 @@ struct NcclSection {
 struct NcclLog {
   std::vector<NcclSection> sections;  // that have columns
   std::vector<std::string> begun;     // names of those that have none: they ended before
+  std::vector<std::string> errors;    // of processes that print nothing else, the first of each
   std::string started;                // the time before the first line, where a launcher wrote it
 };
 NcclLog read_nccl_log(std::string_view text);

@@ -260,6 +260,7 @@ ImportedRun run_of_nccl_log(const NcclLog& log, const ImportOptions& options) {
     }
     note_other_columns(section, others);
   }
+  for (const std::string& error : log.errors) run.notes.push_back("another process failed: " + error);
   for (const std::string& begun : log.begun)
     run.notes.push_back(fmt::format("a program that began has no row: {}", begun.empty() ? "it has no name" : begun));
   if (!others.empty()) run.notes.push_back(fmt::format("columns left out: {}", fmt::join(others, ", ")));

@@ -88,10 +88,13 @@ std::optional<WallTime> parse_time_with_zone(std::string_view text) {
   const auto digit = [&zone](std::size_t i) {
     return i < zone.size() && zone[i] >= '0' && zone[i] <= '9' ? zone[i] - '0' : -1;
   };
-  if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':') return std::nullopt;
-  for (const std::size_t i : {1, 2, 4, 5})
+  // "+02:00" and "+0200"
+  const std::size_t minutes = zone.size() == 6 && zone[3] == ':' ? 4 : 3;
+  if (zone.size() != minutes + 2 || (zone[0] != '+' && zone[0] != '-')) return std::nullopt;
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}, minutes, minutes + 1})
     if (digit(i) < 0) return std::nullopt;
-  const auto ahead = std::chrono::hours(10 * digit(1) + digit(2)) + std::chrono::minutes(10 * digit(4) + digit(5));
+  const auto ahead =
+      std::chrono::hours(10 * digit(1) + digit(2)) + std::chrono::minutes(10 * digit(minutes) + digit(minutes + 1));
   return zone[0] == '-' ? *time + ahead : *time - ahead;
 }
 

@@ -43,13 +43,16 @@ Suspension SuspensionProbe::end() {
 record::Validity with_suspension(record::Validity validity, const Suspension& suspension) {
   std::string text;
   if (suspension.continued > 0)
-    text = fmt::format("the process was stopped and continued {} {} while it was measured", suspension.continued,
-                       suspension.continued == 1 ? "time" : "times");
+    text = fmt::format("the process received SIGCONT, which ends a stop, {} {} while it was measured",
+                       suspension.continued, suspension.continued == 1 ? "time" : "times");
   if (suspension.asleep_s > 0)
     text += fmt::format("{}the machine was suspended for {:.1f} s while it was measured", text.empty() ? "" : "; ",
                         suspension.asleep_s);
   if (text.empty()) return validity;
-  return {record::ValidityVerdict::contended, text + "; measure again"};
+  const bool has_reason =
+      validity.verdict == record::ValidityVerdict::contended || validity.verdict == record::ValidityVerdict::throttled;
+  return {record::ValidityVerdict::contended,
+          text + "; measure again" + (has_reason ? "; " + validity.text : std::string())};
 }
 
 }  // namespace assay::host::telemetry

@@ -194,14 +194,14 @@ std::string job_by_row(const Launcher& row, const Variables& variables, const La
     if (name && job.empty()) job = variables.text(name).value_or("");
   if (job.empty() && launched.size == 1) job = "alone";
   if (job.empty() && row.may_lack_job) job = variables.text("ASSAY_RENDEZVOUS").value_or("");
-  const bool is_one_machine = launched.local_size == launched.size || launched.local_size == 0;
+  const bool is_one_machine = launched.local_size == launched.size;  // 0: unknown
   if (job.empty() && row.may_lack_job && is_one_machine) job = launcher_process();
   if (!job.empty()) return kind + "-" + job;
   if (row.may_lack_job)
-    throw WireupError(
-        fmt::format("{} is '{}' and {} is '{}', but nothing tells this launch on several machines from others; set "
-                    "ASSAY_RENDEZVOUS to HOST:PORT of the machine with rank 0, the same in all processes",
-                    row.rank, launched.rank, row.size, launched.size));
+    throw WireupError(fmt::format(
+        "{} is '{}' and {} is '{}', but nothing tells this launch from others (on one machine a local size would); set "
+        "ASSAY_RENDEZVOUS to HOST:PORT of the machine with rank 0, the same in all processes",
+        row.rank, launched.rank, row.size, launched.size));
   throw WireupError(fmt::format(
       "{} is set, but {} is not; it tells this launch from others. Start the ranks with {}'s launcher itself", row.rank,
       row.job[0], row.name));

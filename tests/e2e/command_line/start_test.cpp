@@ -1,7 +1,9 @@
 // What a shell, a daemon and a file's name may do to assay before it does anything; files that are imported again.
+#include <sys/stat.h>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "e2e/support/sandbox.hpp"
 
@@ -57,6 +59,14 @@ TEST_F(CommandLineStart, NoContentIsImportedTwice) {
   EXPECT_EQ(imported(), 1u);
   EXPECT_EQ(import({"a.json", "--again"}).exit.code, 0);
   EXPECT_EQ(imported(), 2u);
+  // Another measurement is no copy.
+  EXPECT_FALSE(contains(run({"history", "out"}).output, "copy")) << output();
+  // What comes through a pipe can be read once.
+  ASSERT_EQ(mkfifo((folder() / "pipe").c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(folder() / "pipe") << R"({"results": [{"command": "a", "times": [0.2]}]})"; });
+  EXPECT_EQ(import({"pipe"}).exit.code, 0) << output();
+  writer.join();
+  EXPECT_EQ(imported(), 3u);
   EXPECT_EQ(import({"a.json", "--again", "--date", "2400-01-01"}).exit.code, 2) << "beyond what records hold";
   const RunResult exported = run({"export", "out", "--format", "openmetrics", "--output", "a.prom"});
   EXPECT_EQ(exported.exit.code, 0) << exported.output;

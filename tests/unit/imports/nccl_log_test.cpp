@@ -128,6 +128,9 @@ TEST(NcclLog, TornRowsAndMissingEndsAreNamed) {
   EXPECT_NE(notes(cut).find("the end is missing"), std::string::npos);
   const ImportedRun failed = from_log(head + row_1024 + "node7: Test NCCL failure common.cu:401 'unhandled'\n");
   EXPECT_NE(notes(failed).find("it failed: node7: Test NCCL failure"), std::string::npos);
+  const std::string cut_off = "[1,0]<stdout>:" + replaced(head + row_1024, "\n", "\n[1,0]<stdout>:");
+  const ImportedRun of_two = from_log(cut_off + "\n[1,3]<stderr>:node7: Test NCCL failure common.cu:401 'unhandled'\n");
+  EXPECT_NE(notes(of_two).find("another process failed: node7: Test NCCL failure"), std::string::npos) << notes(of_two);
 }
 
 TEST(NcclLog, PrefixesOfLaunchersAndPodsAreTakenOff) {

@@ -19,7 +19,7 @@ const GradientMeeting averages{};
 const GradientMeeting sums{.reduction = comm::Reduction::sum};
 const parallel::ShardedUpdate::Options parts{};
 
-TEST(Strategy, TheFiveOfThePluginsAreValid) {
+TEST(Strategy, EachKindOfSharingWithItsExchangeIsValid) {
   EXPECT_EQ(refusal({.gradients = averages}), "");
   EXPECT_EQ(refusal({.update = parts, .gathers = parallel::Gathers::windows}), "");
   EXPECT_EQ(refusal({.shares = Shares::blocks, .gathers = parallel::Gathers::copy_engines}), "");

@@ -88,8 +88,9 @@ TEST(GradientScales, FindWhatIsMoreThanTheRoundingsOfTheTerms) {
   const Parameter sinks{"attn.sinks", {4}};
   EXPECT_EQ(compared({{out, 1}, {sinks, 0}}, 0.0099F), "");
   EXPECT_NE(compared({{out, 1}, {sinks, 0}}, 0.0101F).find("sinks"), std::string::npos);
-  // Gradients that do not cancel are held to their own size.
-  EXPECT_NE(compared({{out, 1}, {sinks, 0.1F}}, 0.0101F).find("sinks"), std::string::npos);
+  // Gradients that do not cancel are held to their own size, larger ones than the weight's to more.
+  EXPECT_EQ(compared({{out, 1}, {sinks, 10}}, 0.09F), "");
+  EXPECT_NE(compared({{out, 1}, {sinks, 10}}, 0.11F).find("sinks"), std::string::npos);
 }
 
 }  // namespace
