@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "common/value.hpp"
 #include "exports/exported_case.hpp"
@@ -43,6 +44,8 @@ class Writer {
     if (std::isnan(value)) return;
     const auto [place, is_new] = places_.try_emplace(name, families_.size());
     if (is_new) families_.push_back({name, {.help = help, .unit = unit, .samples = {}}});
+    // A run that is named twice is one.
+    if (!samples_.emplace(name, labels).second) return;
     const std::string text = std::isinf(value) ? (value > 0 ? "+Inf" : "-Inf") : fmt::format("{}", value);
     families_[place->second].second.samples.push_back(fmt::format("{}{{{}}} {}\n", name, labels, text));
   }
@@ -59,15 +62,26 @@ class Writer {
 
  private:
   std::map<std::string, std::size_t> places_;
+  std::set<std::pair<std::string, std::string>> samples_;
   std::vector<std::pair<std::string, Family>> families_;  // a family's samples stand together
 };
+
+// The label of a name that the family's leaves in doubt: "a.b" and "a_b" are one there.
+std::string name_label(const std::string& name) {
+  return plain_name(name) == name ? "" : fmt::format(",name=\"{}\"", escaped(name));
+}
 
 std::string labels_of(const record::CaseRecord& record, const results::RunSource& source) {
   std::string labels = fmt::format("workload=\"{}\"", escaped(record.identity.workload));
   const auto add = [&labels](const std::string& name, const std::string& value) {
     if (!value.empty()) labels += fmt::format(",{}=\"{}\"", name, escaped(value));
   };
-  for (const auto& [axis, value] : record.identity.axes) add("axis_" + plain_name(axis), to_text(value));
+  std::set<std::string> taken;
+  for (const auto& [axis, value] : record.identity.axes) {
+    std::string name = "axis_" + plain_name(axis);
+    while (!taken.insert(name).second) name += '_';
+    add(name, to_text(value));
+  }
   add("case", std::to_string(record.identity.index));
   if (record.identity.repeat) add("repeat", std::to_string(*record.identity.repeat));
   add("experiment", source.experiment);
@@ -100,12 +114,13 @@ void add_case(const record::CaseRecord& record, const std::string& labels, Write
                *result.memory->peak_total_mib * 1048576.0);
   if (result.metrics)
     for (const auto& [name, metric] : *result.metrics)
-      if (!metric.word) writer.add("assay_metric_" + plain_name(name), name, "", labels, metric.value);
+      if (!metric.word)
+        writer.add("assay_metric_" + plain_name(name), plain_name(name), "", labels + name_label(name), metric.value);
   if (result.step_metrics)
     for (const auto& [name, metric] : *result.step_metrics)
       if (metric.mean)
-        writer.add("assay_step_metric_" + plain_name(name), name + ", the mean over the steps", "", labels,
-                   *metric.mean);
+        writer.add("assay_step_metric_" + plain_name(name), plain_name(name) + ", the mean over the steps", "",
+                   labels + name_label(name), *metric.mean);
 }
 
 }  // namespace

@@ -50,6 +50,13 @@ void finish(OpenRun& run, record::CaseRecord& record) {
   }
 }
 
+// Tells intervals of one name apart that overlap; "" where no epoch is named.
+std::string epoch_of(const Json& event) {
+  const auto metadata = event.find("metadata");
+  const auto number = metadata == event.end() ? std::nullopt : number_at(*metadata, "epoch_num");
+  return number ? fmt::format(" {}", *number) : "";
+}
+
 void take_event(const Json& event, OpenRun& run, record::CaseRecord& record, std::set<std::string>& others) {
   const std::string key = text_at(event, "key"), type = text_at(event, "event_type");
   const auto time_ms = count_of(number_at(event, "time_ms"));
@@ -69,13 +76,13 @@ void take_event(const Json& event, OpenRun& run, record::CaseRecord& record, std
     record.result.phases.emplace();
     record.result.phases->emplace_back("step", step_of_mean(ms, std::nullopt, 1));
   } else if (type == "INTERVAL_START" && key.ends_with("_start")) {
-    run.started[key.substr(0, key.size() - 6)] = time_ms;
+    run.started[key.substr(0, key.size() - 6) + epoch_of(event)] = time_ms;
   } else if (type == "INTERVAL_END" && key.ends_with("_stop")) {
     const std::string name = key.substr(0, key.size() - 5);
-    const auto begin = run.started.find(name);
+    const auto begin = run.started.find(name + epoch_of(event));
     if (begin != run.started.end() && begin->second && time_ms)
       add_value(name + "_ms", static_cast<double>(*time_ms - *begin->second), run);
-    run.started.erase(name);
+    if (begin != run.started.end()) run.started.erase(begin);
   } else if (!run.run_started) {
     if (value.is_null()) return;
     add_setting(key, value, record.identity.params);

@@ -61,10 +61,18 @@ std::vector<NcclRank> ranks_of(const Json& config) {
                        .group = count_of(number_at(device, "group")).value_or(0),
                        .host = text_at(device, "hostname"),
                        .device = text_at(device, "device_info")});
-  const std::int64_t own =
-      count_of(number_at(config, "ngpus")).value_or(1) * count_of(number_at(config, "nthreads")).value_or(1);
+  const std::int64_t own = std::max<std::int64_t>(
+      1, count_of(number_at(config, "ngpus")).value_or(1) * count_of(number_at(config, "nthreads")).value_or(1));
+  // A process has several ranks, and names the device of the first: 0, 2, 4 of two ranks each.
+  std::int64_t all = own;
+  if (!ranks.empty()) {
+    bool are_first_ranks = true;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      are_first_ranks = are_first_ranks && ranks[i].rank == static_cast<std::int64_t>(i) * own;
+    all = static_cast<std::int64_t>(ranks.size()) * (are_first_ranks ? own : 1);
+  }
   constexpr std::int64_t beyond_any = 1 << 20;
-  while (static_cast<std::int64_t>(ranks.size()) < std::min(own, beyond_any))
+  while (static_cast<std::int64_t>(ranks.size()) < std::min(all, beyond_any))
     ranks.push_back({.rank = static_cast<std::int64_t>(ranks.size()), .group = 0, .host = {}, .device = {}});
   return ranks;
 }
@@ -81,6 +89,8 @@ ImportedRun read_file_of_j(const Json& root, const ImportOptions& options) {
   if (section.collective.empty()) section.collective = collective_of(text_at(results->front(), "experiment_name"));
   section.jobs.push_back(ranks_of(config));
   section.iterations = count_of(number_at(config, "iterations"));
+  section.aggregated = count_of(number_at(config, "aggregated_iterations"));
+  section.is_graph = number_at(config, "graph").value_or(0) != 0;
   section.columns.operation = {"size", "count", "type", "redop", "root"};
   section.columns.group = {"time", "algbw", "busbw", "#wrong"};
   for (const Json& result : *results) {
@@ -88,7 +98,7 @@ ImportedRun read_file_of_j(const Json& root, const ImportOptions& options) {
     for (const char* key : {"size", "count", "type", "redop", "root"}) row.push_back(cell(result, {key}));
     for (const char* place : {"out_of_place", "in_place"}) {
       const Json& figures = result.is_object() ? object_at(result, place) : result;
-      row.push_back(cell(figures, {"time"}));
+      row.push_back(cell(figures, {"time", "cpu_time"}));
       row.push_back(cell(figures, {"alg_bw", "algbw"}));
       row.push_back(cell(figures, {"bus_bw", "busbw"}));
       row.push_back(cell(figures, {"nwrong"}));
@@ -105,9 +115,22 @@ ImportedRun read_file_of_j(const Json& root, const ImportOptions& options) {
     section.error = errors->front().dump();
   log.sections.push_back(std::move(section));
   ImportedRun run = run_of_nccl_log(log, options);
-  // What changes how NCCL works is part of what was measured.
-  if (const auto env = root.find("env"); env != root.end() && env->is_array() && !env->empty())
-    for (record::CaseRecord& record : run.records) record.identity.params.emplace_back("env", env->dump());
+  // What changes how NCCL works is part of what was measured. The file has the whole environment, with what differs
+  // from run to run and with what is nobody else's.
+  std::size_t others = 0;
+  if (const auto env = root.find("env"); env != root.end() && env->is_array())
+    for (const Json& entry : *env) {
+      const std::string text = entry.is_string() ? entry.get<std::string>() : "";
+      const std::size_t end = text.find('=');
+      if (!text.starts_with("NCCL_") || end == text.npos) {
+        ++others;
+        continue;
+      }
+      for (record::CaseRecord& record : run.records)
+        record.identity.params.emplace_back(text.substr(0, end), text.substr(end + 1));
+    }
+  if (others > 0)
+    run.notes.push_back(fmt::format("variables of the environment that are not NCCL's, left out: {}", others));
   if (const auto version = number_at(root, "nccl_version"))
     for (record::CaseRecord& record : run.records)
       record.result.libraries.emplace_back("nccl", fmt::format("{}", *version));

@@ -26,7 +26,7 @@ std::vector<std::string> columns_of(std::string_view line) {
 }
 
 struct Test {
-  std::string name, datatype;
+  std::string name, datatype, settings;  // settings: what else stands before the columns
   std::vector<std::string> columns;
 };
 
@@ -34,7 +34,9 @@ struct Test {
 void add_cell(const std::string& column, double value, record::CaseRecord& record, record::Phase& step) {
   const bool is_us = has(column, "(us)");
   const auto begins = [&column](const char* text) { return column.starts_with(text); };
-  if (is_us && (begins("Latency") || begins("Avg"))) {
+  if (is_us && has(column, "Comm")) {  // a part of the time
+    add_metric(record, folder_name(column), value, "us", Direction::neither);
+  } else if (is_us && (begins("Latency") || begins("Avg") || begins("Overall"))) {
     step.mean_ms = value / 1e3;
   } else if (is_us && begins("Min")) {
     step.min_ms = value / 1e3;
@@ -50,6 +52,9 @@ void add_cell(const std::string& column, double value, record::CaseRecord& recor
     step.p99_ms = value / 1e3;
   } else if (begins("Iterations")) {
     step.n = count_of(value);
+  } else if (has(column, "MB/s") && begins("P")) {  // "P50 Tail BW(MB/s)"
+    add_metric(record, fmt::format("gbytes_per_s_{}", folder_name(column.substr(0, column.find(' ')))), value / 1e3,
+               "GB/s", Direction::higher_is_better);
   } else if (has(column, "MB/s")) {
     add_metric(record, "gbytes_per_s", value / 1e3, "GB/s", Direction::higher_is_better);
   } else if (has(column, "Messages/s")) {
@@ -62,6 +67,7 @@ void add_cell(const std::string& column, double value, record::CaseRecord& recor
 record::CaseRecord record_of(const Test& test, const std::vector<std::string_view>& words, std::size_t index) {
   record::CaseRecord record = new_record("osu:" + test.name, index);
   if (!test.datatype.empty()) record.identity.params.emplace_back("type", test.datatype);
+  if (!test.settings.empty()) record.identity.params.emplace_back("settings", test.settings);
   record::Phase step;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto number = number_in(std::string(words[i]));
@@ -104,7 +110,7 @@ ImportedRun read_osu(std::string_view text, const ImportOptions& options) {
       // "# OSU MPI Allreduce Latency Test v7.4"
       std::string name(line.text.substr(6));
       if (const std::size_t end = name.find(" Test"); end != name.npos) name.resize(end);
-      test = {.name = name, .datatype = {}, .columns = {}};
+      test = {.name = name, .datatype = {}, .settings = {}, .columns = {}};
       without_rows.insert(name);
     } else if (line.text.starts_with("# Datatype:")) {
       test.datatype = line.text.substr(11);
@@ -112,6 +118,9 @@ ImportedRun read_osu(std::string_view text, const ImportOptions& options) {
       while (test.datatype.ends_with('.') || test.datatype.ends_with(' ')) test.datatype.pop_back();
     } else if (line.text.starts_with('#') && (has(line.text, "/s") || has(line.text, "(us)"))) {
       test.columns = columns_of(line.text);
+    } else if (line.text.starts_with("# ") && test.columns.empty() && !test.name.empty()) {
+      // "# Send Buffer on DEVICE (D) and Receive Buffer on HOST (H)", "# [ pairs: 2 ] [ window size: 64 ]"
+      test.settings += (test.settings.empty() ? "" : "; ") + std::string(line.text.substr(2));
     } else if (!line.text.starts_with('#') && !test.columns.empty()) {
       split_words(line.text, words);
       if (words.empty() || !number_in(std::string(words[0]))) continue;

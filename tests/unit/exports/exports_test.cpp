@@ -58,7 +58,8 @@ TEST(Exports, GoogleBenchmarkIsReadBack) {
   EXPECT_EQ(back.records[3].result.reason, "failed: no room");
   EXPECT_EQ(back.host, "node7");
   // What compare.py asks of each entry.
-  for (const auto& entry : nlohmann::json::parse(text)["benchmarks"])
+  const nlohmann::json exported = nlohmann::json::parse(text);
+  for (const auto& entry : exported["benchmarks"])
     for (const char* key : {"name", "run_name", "run_type", "real_time", "cpu_time", "time_unit"})
       EXPECT_TRUE(entry.contains(key)) << key;
 }

@@ -169,7 +169,7 @@ TEST(Outlook, SaysWhatItTakesOfCollectivesBesideTheBackwardAndOfParameters) {
   FamilyOutlook one{.family = &family, .from = {2}, .assumptions = {.wires = {ring}}};
   one.outlooks = outlooks(family, one.from, {8}, one.assumptions);
   const std::string text = text_of({one}, {}, 1000);
-  EXPECT_NE(text.find("collectives count as of equal size"), std::string::npos) << text;
+  EXPECT_NE(text.find("collectives are assumed to be of equal size"), std::string::npos) << text;
   EXPECT_NE(text.find("agree with those that do: last_bucket_mb=0\n"), std::string::npos) << text;
 }
 

@@ -176,8 +176,8 @@ TEST(PhasePass, TheRecordIsToldWhatPhasesAndStepsHaveInThem) {
   Captured captured;
   PhasePass pass = captured.make();
   EXPECT_EQ(pass.note(measured, nullptr),
-            "the 4 events that time the phases of a captured step take about 10 us, 1.0% of the measured step; after a "
-            "warm-up of [measure] warmup = 5 phases are timed in steps of their own");
+            "the 4 events that time the phases of a captured step take about 10 us, 1.0% of the measured step; set "
+            "[measure] warmup = 5 to have the phases timed in separate steps");
   pass.choose(1e6);
   const record::PhasePass told{.steps = 2, .step_mean_ms = 1.0123, .events = 4, .event_us = 2.5};
   EXPECT_EQ(pass.note(measured, &told),
