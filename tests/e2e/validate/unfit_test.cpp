@@ -87,7 +87,7 @@ const Unfit all_unfit[] = {
     {"reports_other_metric", "metrics.values", "metric with index 9"},
     {"work_that_grows", "work.stated", "after 4 steps it is another"},
     {"items_without_unit", "work.stated", "16 items, and the workload has no item_unit"},
-    {"work_without_end", "work.stated", "which no device does"},
+    {"work_without_end", "work.stated", "no device computes that fast"},
     {"fails_in_finish", "finish.works", "it does not end"},
     {"releases_in_finish", "finish.steps", "there is no memory to work on"},
     {"wrong_result", "verify.passes", "ASSAY_WRONG_RESULT: the sum is 41, expected 42"},
