@@ -1,5 +1,6 @@
 // Files of other programs: made by google-benchmark 1.7.1, pytest-benchmark 5.3.1, mlperf-logging 4.1 and
 // hyperfine 1.15, and shortened; those of nccl-tests -J, rccl-tests, nvbench on a CPU and OSU by their documents.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -390,6 +391,26 @@ TEST(ImportFormats, MlperfLog) {
   EXPECT_NE(notes(doubled).find("count once: 22"), std::string::npos) << notes(doubled);
   EXPECT_EQ(detected(with(mlperf_log, "\"status\": \"success\"", "\"status\": \"aborted\"")).records[0].result.reason,
             "run_stop has the status 'aborted'");
+  // Points behind the end are of the run; intervals of one name may overlap.
+  const auto line = [](int time_ms, const char* type, const char* key, const std::string& rest) {
+    return fmt::format(R"(:::MLLOG {{"namespace": "", "time_ms": {}, "event_type": "{}", "key": "{}", {}}})", time_ms,
+                       type, key, rest) +
+           "\n";
+  };
+  const auto epoch = [](int number) {
+    return fmt::format(R"("value": null, "metadata": {{"epoch_num": {}}})", number);
+  };
+  const ImportedRun overlapped = detected(
+      line(1000, "INTERVAL_START", "run_start", R"("value": null)") +
+      line(1000, "INTERVAL_START", "epoch_start", epoch(1)) + line(1010, "INTERVAL_START", "epoch_start", epoch(2)) +
+      line(1100, "INTERVAL_END", "epoch_stop", epoch(1)) + line(1210, "INTERVAL_END", "epoch_stop", epoch(2)) +
+      line(1300, "INTERVAL_END", "run_stop", R"("value": null, "metadata": {"status": "success"})") +
+      line(1301, "POINT_IN_TIME", "tracked_stats", R"("value": {"throughput": 7.5})"));
+  ASSERT_EQ(overlapped.records.size(), 1u);
+  EXPECT_EQ(record::find(overlapped.records[0].result.step_metrics, "epoch_ms")->samples,
+            (std::vector<double>{100, 200}));
+  EXPECT_EQ(record::find(overlapped.records[0].result.step_metrics, "throughput")->samples, (std::vector<double>{7.5}));
+  EXPECT_EQ(overlapped.started, "1970-01-01T00:00:01Z");
   const std::string cut = mlperf_log.substr(0, mlperf_log.find("\"run_stop\""));
   EXPECT_EQ(detected(cut).records[0].result.status, record::Status::failed);
   EXPECT_NE(notes(detected(cut)).find("torn by other output and left out: 1"), std::string::npos);
@@ -428,7 +449,11 @@ TEST(ImportFormats, NcclTestsJsonIsAsThePrintedTable) {
   EXPECT_EQ(record::find(run.records[1].identity.params, "SLURM_JOB_ID"), nullptr);
   EXPECT_DOUBLE_EQ(*step(run.records[1]).mean_ms, 0.01835);
   EXPECT_EQ(run.records[1].result.verify->status, record::Verification::ok);
-  EXPECT_EQ(notes(run), "");
+  EXPECT_EQ(notes(run), "variables of the environment that are not NCCL's, left out: 1\n");
+  // A process with two ranks names the first one's device.
+  EXPECT_EQ(detected(with(nccl_j, "{\"rank\":1,", "{\"rank\":2,")).records[1].identity.ranks, 4);
+  EXPECT_EQ(param(detected(with(nccl_j, "\"iterations\":20", "\"iterations\":20,\"graph\":4")).records[0], "graph"),
+            "true");
   const ImportedRun failed = detected(with(nccl_j, "\"count\":0,\"okay\":\"true\"", "\"count\":2,\"okay\":\"false\""));
   EXPECT_EQ(failed.records[0].result.status, record::Status::wrong_result);
 }
@@ -462,6 +487,14 @@ TEST(ImportFormats, OsuTestsOfOneLog) {
   EXPECT_EQ(run.records[2].identity.workload, "osu:MPI Bandwidth");
   EXPECT_DOUBLE_EQ(metric(run.records[2], "gbytes_per_s"), 0.0025);
   EXPECT_NE(notes(run).find("rows torn by other output and left out: 1"), std::string::npos);
+  // What stands before the columns tells tests of one name apart; percentiles are figures beside the mean.
+  const std::string test = "# OSU MPI-CUDA Bandwidth Test v7.4\n# Send Buffer on ";
+  const std::string rows = "\n# Size   Bandwidth (MB/s)   P99 Tail BW(MB/s)\n1  12000  9000\n";
+  const ImportedRun two = detected(test + "DEVICE (D)" + rows + test + "HOST (H)" + rows);
+  ASSERT_EQ(two.records.size(), 2u);
+  EXPECT_EQ(param(two.records[1], "settings"), "Send Buffer on HOST (H)");
+  EXPECT_DOUBLE_EQ(metric(two.records[0], "gbytes_per_s"), 12);
+  EXPECT_DOUBLE_EQ(metric(two.records[0], "gbytes_per_s_P99"), 9);
 }
 
 TEST(ImportFormats, DevicesOfOneNvbenchFileAreCasesOfTheirOwn) {
