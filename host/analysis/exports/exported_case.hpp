@@ -1,4 +1,4 @@
-// What all formats say of a case.
+// Every format writes these of a case.
 #pragma once
 #include <string>
 

@@ -20,7 +20,8 @@ const Format& format_of(const std::string& name);
 // A text file for Prometheus (node_exporter's textfile collector, or any that reads OpenMetrics 1.0): gauges of the
 // last record of each case, labelled with workload, axes, machine, device and run.
 std::string openmetrics(const std::vector<results::TabledRun>& runs);
-// What google-benchmark writes, so that its tools/compare.py reads it: a repetition for each sample of a step.
+// google_benchmark_json writes a file that google-benchmark's tools/compare.py reads: a repetition for each sample of a
+// step.
 std::string google_benchmark_json(const std::vector<results::TabledRun>& runs);
 // Lines of :::MLLOG, a run from run_start to run_stop for each case.
 std::string mlperf_lines(const std::vector<results::TabledRun>& runs);

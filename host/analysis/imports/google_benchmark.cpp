@@ -81,7 +81,7 @@ void add_counters(const Json& json, record::CaseRecord& record) {
   if (rates.gbytes_per_s || rates.items_per_s) record.result.rates = rates;
 }
 
-// Of a repetition, or of the aggregate "mean".
+// The figures are a repetition's, or those of the aggregate "mean".
 void add_times(const Json& json, std::optional<std::int64_t> count, record::CaseRecord& record) {
   if (const auto skipped = json.find("skipped"); skipped != json.end() && *skipped == true) {
     record.result.status = record::Status::unsupported;

@@ -120,7 +120,7 @@ struct ReadFile {
 };
 
 ReadFile read_one(const fs::path& file, const ImportRequest& request) try {
-  // Of a pipe there is nothing to read a second time.
+  // A pipe can be read once.
   const std::string bytes = read_file(file);
   Sha256 hash;
   hash.add(bytes);

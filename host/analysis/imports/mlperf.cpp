@@ -130,7 +130,7 @@ ImportedRun read_mlperf(std::string_view text, const ImportOptions& options) {
       ++doubles;
       continue;
     }
-    // Of what stands behind run_stop a run's beginning alone is another run's: there are points that sum up as well.
+    // Only a beginning opens another run behind run_stop: a run may sum itself up there.
     const bool begins_anew =
         open.is_stopped && (is_start || key == "cache_clear" || key == "init_start" || key.starts_with("submission_"));
     if (run.records.empty() || begins_anew || (is_start && open.run_started)) {

@@ -20,6 +20,18 @@ DecoderConfig model(std::int64_t rank, std::int64_t ranks, std::int64_t head_dim
   return c;
 }
 
+// Why a configuration is not served after the change; "" where it is.
+std::string refusal(DecoderConfig c, const auto& change) {
+  change(c);
+  try {
+    c.validate();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+    return e.what();
+  }
+  return "";
+}
+
 bool is_norm_of_heads(const std::string& name) { return name.find("_norm.") != std::string::npos; }
 
 // By ranks, and columns of a head.
@@ -73,17 +85,7 @@ TEST(SplitDecoder, SumsNormsOfHeadsAloneWhereRowsAreEverywhere) {
 }
 
 TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
-  const auto refusal_of = [](const auto& change) -> std::string {
-    DecoderConfig c = model(0, 4);
-    change(c);
-    try {
-      c.validate();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
-      return e.what();
-    }
-    return "";
-  };
+  const auto refusal_of = [](const auto& change) { return refusal(model(0, 4), change); };
   using testing::HasSubstr;
   EXPECT_EQ(refusal_of([](DecoderConfig&) {}), "");
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.heads = 6, c.kv_heads = 6; }),
@@ -128,17 +130,7 @@ TEST(SharedContext, EveryRankHasAsManyTokensAndOperations) {
 }
 
 TEST(SharedContext, RefusesInWordsWhatRanksCannotShareOut) {
-  const auto refusal_of = [](const auto& change) -> std::string {
-    DecoderConfig c = with_shared_context(1, 4);
-    change(c);
-    try {
-      c.validate();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
-      return e.what();
-    }
-    return "";
-  };
+  const auto refusal_of = [](const auto& change) { return refusal(with_shared_context(1, 4), change); };
   using testing::HasSubstr;
   EXPECT_EQ(refusal_of([](DecoderConfig&) {}), "");
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.context_length = 28; }),
