@@ -2,8 +2,7 @@
 # cuBLASLt 13.1.0 (torch 2.11.0): the first result of the heuristic is often not the fastest of its first eight. Needs a GPU.
 #
 # Expected: results are sorted by estimated time, and the estimate is good to a few per cent for plain bf16 products, so the first one will do.
-# Behaviour: on an H100 80GB HBM3 (driver 580.159.04) the best of eight took 0.91, 1.00, 0.90 and 0.93 of the time of the first, at four shapes of training. The
-# best is chosen here in one half of the rounds and measured in the other, so that the choice does not flatter it.
+# Behaviour: on an H100 80GB HBM3 (driver 580.159.04) the best of eight took 0.91, 1.00, 0.90 and 0.93 of the time of the first, at four shapes of training.
 # Why it matters: a peak that is taken from the first result is too low by a tenth, and a plugin that measures its algorithms beats one that trusts the list.
 # Seen on:
 set -euo pipefail
@@ -26,8 +25,7 @@ lt.cublasLtCreate(byref(handle)), lt.cublasLtMatmulDescCreate(byref(desc), 68, 0
 lt.cublasLtMatmulDescSetAttribute(desc, 3, byref(c_int(1)), 4)  # A is transposed
 lt.cublasLtMatmulPreferenceCreate(byref(preference))
 lt.cublasLtMatmulPreferenceSetAttribute(preference, 1, byref(c_size_t(32 << 20)), 8)  # bytes of workspace
-workspace = torch.empty(32 << 20, device="cuda", dtype=torch.uint8)
-one, zero, ratios = c_float(1), c_float(0), []
+workspace, one, zero, ratios = torch.empty(32 << 20, device="cuda", dtype=torch.uint8), c_float(1), c_float(0), []
 
 
 def layout(kind, rows, columns):
@@ -52,7 +50,7 @@ for m, n, k in ((2304, 2048, 768), (768, 2048, 3072), (10240, 2048, 1280), (1280
             stop.record()
             torch.cuda.synchronize()
             own.append(1000 * start.elapsed_time(stop) / 20 if status == 0 else float("inf"))
-    best = min(range(len(times)), key=lambda index: statistics.median(times[index][::2]))
+    best = min(range(len(times)), key=lambda index: statistics.median(times[index][::2]))  # chosen in one half of the rounds, measured in the other
     first = statistics.median(times[0][1::2])
     ratios.append(statistics.median(times[best][1::2]) / first)
     print(f"m {m}, n {n}, k {k}: first {first:.1f} us, best of {len(times)} is number {best + 1}: {ratios[-1]:.2f} of it")
