@@ -20,7 +20,7 @@ torch.zeros(1, device="cuda")
 
 
 def held():
-    return torch.cuda.host_memory_stats()["allocated_bytes.current"] / 2**20
+    return max(value for name, value in torch.cuda.host_memory_stats().items() if name.endswith("bytes.current")) / 2**20
 
 
 kept, taken = [], {}
