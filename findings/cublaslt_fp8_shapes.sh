@@ -22,6 +22,7 @@ torch.zeros(1, device="cuda")
 lt, handle, preference = CDLL("libcublasLt.so.13"), c_void_p(), c_void_p()
 lt.cublasLtCreate(byref(handle))
 lt.cublasLtMatmulPreferenceCreate(byref(preference))
+lt.cublasLtMatmulPreferenceSetAttribute(preference, 1, byref(c_uint64(32 << 20)), 8)  # bytes of workspace
 desc = c_void_p()
 lt.cublasLtMatmulDescCreate(byref(desc), 68, 0)  # CUBLAS_COMPUTE_32F, CUDA_R_32F
 lt.cublasLtMatmulDescSetAttribute(desc, 3, byref(c_int(1)), 4)  # A is transposed

@@ -22,6 +22,7 @@ import torch
 lt, handle, preference = CDLL("libcublasLt.so.13"), c_void_p(), c_void_p()
 lt.cublasLtCreate(byref(handle))
 lt.cublasLtMatmulPreferenceCreate(byref(preference))
+lt.cublasLtMatmulPreferenceSetAttribute(preference, 1, byref(c_uint64(32 << 20)), 8)  # bytes of workspace
 value = torch.ones(1, device="cuda")
 pointer = c_void_p(value.data_ptr())
 e4m3, e5m2, bf16 = 28, 29, 14  # of cudaDataType_t
