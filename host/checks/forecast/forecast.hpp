@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "experiment/device_description.hpp"
 #include "forecast/calibration.hpp"
-#include "forecast/device_description.hpp"
 #include "forecast/walk.hpp"
 
 namespace assay::host::forecast {
@@ -32,7 +32,7 @@ struct CaseForecast {
 };
 
 struct Forecast {
-  DeviceDescription device;
+  experiment::DeviceDescription device;
   std::vector<CaseForecast> cases;
   double node_hours = 0;
   bool node_hours_are_least = false;  // some case has no expected time, and counts by its least one, or not at all
@@ -42,7 +42,7 @@ struct Forecast {
 
 struct ForecastRequest {
   WalkedPlugin plugin;
-  DeviceDescription device;
+  experiment::DeviceDescription device;
   std::vector<WalkRequest> cases;
   std::vector<record::CaseRecord> earlier;  // of runs on the same device
   std::string largest;                      // a parameter, or ""
