@@ -88,8 +88,16 @@ void add_least_time(CaseForecast& c, const experiment::DeviceDescription& device
   if (device.memory_gbytes_per_s > 0 && !is_cached) bytes_s = c.walk.bytes / (device.memory_gbytes_per_s * 1e9);
   if (device.link_gbytes_per_s > 0)
     link_s = c.walk.operations[collective_kind].bytes / (device.link_gbytes_per_s * 1e9);
-  c.least_step_s = std::max({flops_s, bytes_s, link_s});
-  if (c.least_step_s > 0) c.bound = c.least_step_s == flops_s ? "flops" : c.least_step_s == bytes_s ? "bytes" : "link";
+  // A step's time is that between two events, which is not 0 where nothing is between them. Of several steps between
+  // them each has a part of it.
+  const bool is_one = c.request.values.measure.inner == 1;
+  const double events_s = is_one ? device.facts.event_least_gap_us.value_or(0) * 1e-6 : 0;
+  c.least_step_s = std::max({flops_s, bytes_s, link_s, events_s});
+  if (c.least_step_s > 0)
+    c.bound = c.least_step_s == flops_s   ? "flops"
+              : c.least_step_s == bytes_s ? "bytes"
+              : c.least_step_s == link_s  ? "link"
+                                          : "events";
 }
 
 // A time that stands on cases which are too far away is none: neither is it shown nor do hours count it.

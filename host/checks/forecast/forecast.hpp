@@ -22,7 +22,7 @@ struct CaseForecast {
   double process_mib = 0;   // of the device while steps run, that too; on a CPU of all ranks of the machine
   double peak_mib = 0;      // the most that it holds
   double least_step_s = 0;  // by the stated peaks, of data from the device's memory; 0: not known
-  std::string bound;        // what bounds it: "flops", "bytes", "link"
+  std::string bound;        // what bounds it: "flops", "bytes", "link", "events"
   std::optional<Calibration::Expected> expected;
   std::optional<WhyNoTime> why_no_time;  // where earlier cases of this workload and device tell none
   double beyond = 1;                     // of a time that is too far from them to be told

@@ -18,12 +18,17 @@ namespace assay::host::telemetry {
 // From this share of the time on a reason that holds the clocks down counts.
 inline constexpr double throttled_share = 0.05;
 
+// Where no file describes the device: what NVML's documentation says of GPUs from Ampere on, but GA100.
+inline constexpr double usual_power_average_s = 1;
+
 // Takes samples as they come and keeps sums; of the utilisation and of the SM clock it keeps each reading, for the
 // steps' own means and for the drift: four megabytes in an hour. Samples do not come evenly (sampler.hpp), so each
 // counts for the time since the one before it.
 class TelemetryFigures {
  public:
-  explicit TelemetryFigures(double period_s) : period_s_(period_s) {}
+  // `power_average_s`: over how long the device averages its power, 0 where a reading is of its moment.
+  explicit TelemetryFigures(double period_s, double power_average_s = usual_power_average_s)
+      : period_s_(period_s), power_average_s_(power_average_s) {}
 
   void begin(const assay_telemetry_sample& sample, double now_s = 0);
   // `now_s`: when the sample was taken, on the clock of the steps (step_utilisation.hpp).
@@ -51,7 +56,8 @@ class TelemetryFigures {
   // Nothing where there are too few readings of the SM clock, or none.
   std::optional<ClockDrift> sm_clock_drift() const { return clock_drift(clock_readings_); }
   std::optional<record::Figure> sm_clock_mhz() const { return sm_clock_.told(); }
-  std::optional<record::Figure> power_w() const { return power_.told(); }
+  // Of the readings that average over nothing before the window.
+  std::optional<record::Figure> power_w_within() const { return settled_power_.told(); }
   std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
   // What this process and those that it has started held of the device's memory when the window ended.
   std::optional<std::uint64_t> own_memory_bytes() const { return own_memory_bytes_; }
@@ -78,7 +84,7 @@ class TelemetryFigures {
   double counted_share(std::uint64_t bit) const;
   void add_foreign(const assay_telemetry_sample& sample);
 
-  double period_s_;
+  double period_s_, power_average_s_;
   std::uint64_t samples_ = 0, within_ = 0;
   bool is_of_gpu_ = false;
   Series utilisation_;        // weighted by the time that each covers
