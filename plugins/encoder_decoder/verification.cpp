@@ -192,7 +192,8 @@ assay::Verified Workload::check_average_of_ranks(const Launch& launch) {
       assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()), settings_.ranks);
   data_->loader().next(trainer_.batch());
   const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(
-      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(launch); }); });
+      trainer_, pieces, model().encoder_layers + model().decoder_layers,
+      [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(launch); }); });
   return assay::verification::check_average(host_, "encoder_decoder.average", parameters, pieces, mine,
                                             {assay::verification::hash_of(trainer_.backend(), trainer_.batch()),
                                              trainer_.batch().elements(), model().vocab_size});

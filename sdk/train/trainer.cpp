@@ -7,7 +7,6 @@
 #include <assay/workload/shared_tuning.hpp>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -146,14 +145,8 @@ Account Trainer::account() const {
   const bool repeats_to_the_bit = std::string_view(backend_->kind()) == "cpu";
   const double roundings = config_.precision.activation == compute::DType::f32 ? 0x1p-16 : 0x1p-12;
   Account account = account_.read(*backend_, repeats_to_the_bit ? 0 : roundings, scaler_.active());
-  // From the second step on the weights differ as well, and of gradients in 16 bits more: an H200 had 1e-3 of their
-  // magnitude at the second step of a small decoder, in one run of several. This is four times that, and as much as a
-  // rounding of all of them; of the loss a quarter of it. What is left out of a step is a hundred times that.
   if (!repeats_to_the_bit && config_.precision.activation != compute::DType::f32)
-    for (std::size_t i = StepAccount::marks_per_step; i < account.marks.size(); ++i) {
-      constexpr std::array<double, StepAccount::marks_per_step> more{4, 16, 1};  // loss, results, state
-      account.marks[i].magnitude *= more[i % more.size()];
-    }
+    StepAccount::allow_for_earlier_steps(account);
   if (!config_.train_step) return account;
   std::int64_t updates = 0;
   backend_->download(&updates, optimizer_->step_number());
