@@ -119,6 +119,7 @@ DeviceFacts read_facts(TableReader& top, const std::string& file) {
   facts.event_least_gap_us = event.number("least_gap_us");
   facts.event_captured_us = event.number("captured_us");
   facts.event_captured_many_us = event.number("captured_many_us");
+  facts.energy_period_ms = telemetry.number("energy_period_ms");
   facts.power_average_ms = telemetry.number("power_average_ms", true);
   return facts;
 }

@@ -24,6 +24,7 @@ struct DeviceFacts {
   std::optional<double> event_least_gap_us;      // between two events with nothing between
   std::optional<double> event_captured_us;       // what each of a few events adds to a graph's replay
   std::optional<double> event_captured_many_us;  // of hundreds
+  std::optional<double> energy_period_ms;        // from one value of the energy counter to the next
   std::optional<double> power_average_ms;        // the time over which the power is averaged
 
   // What each of so many events adds to a replay; nothing where the file does not say.

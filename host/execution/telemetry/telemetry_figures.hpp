@@ -18,17 +18,20 @@ namespace assay::host::telemetry {
 // From this share of the time on a reason that holds the clocks down counts.
 inline constexpr double throttled_share = 0.05;
 
-// Where no file describes the device: what NVML's documentation says of GPUs from Ampere on, but GA100.
-inline constexpr double usual_power_average_s = 1;
+// How a device reads its power and energy.
+struct PowerReadings {
+  // The time that a reading of the power averages, 0: of its moment. Where no file describes the device: what NVML's
+  // documentation says of GPUs from Ampere on, but GA100.
+  double average_s = 1;
+  double energy_period_s = 0;  // from one value of the energy counter to the next; 0: not known, or too short to matter
+};
 
 // Takes samples as they come and keeps sums; of the utilisation and of the SM clock it keeps each reading, for the
 // steps' own means and for the drift: four megabytes in an hour. Samples do not come evenly (sampler.hpp), so each
 // counts for the time since the one before it.
 class TelemetryFigures {
  public:
-  // `power_average_s`: over how long the device averages its power, 0 where a reading is of its moment.
-  explicit TelemetryFigures(double period_s, double power_average_s = usual_power_average_s)
-      : period_s_(period_s), power_average_s_(power_average_s) {}
+  explicit TelemetryFigures(double period_s, PowerReadings power = {}) : period_s_(period_s), power_readings_(power) {}
 
   void begin(const assay_telemetry_sample& sample, double now_s = 0);
   // `now_s`: when the sample was taken, on the clock of the steps (step_utilisation.hpp).
@@ -84,7 +87,8 @@ class TelemetryFigures {
   double counted_share(std::uint64_t bit) const;
   void add_foreign(const assay_telemetry_sample& sample);
 
-  double period_s_, power_average_s_;
+  double period_s_;
+  PowerReadings power_readings_;
   std::uint64_t samples_ = 0, within_ = 0;
   bool is_of_gpu_ = false;
   Series utilisation_;        // weighted by the time that each covers

@@ -64,9 +64,10 @@ class CaseRun {
     memory_use_.emplace(*device_);
     result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
     facts_ = experiment::facts_of_device(spec_.device_kind, result_.device->name);
-    window_->sampler().attach(
-        device_->api(), device_->handle(),
-        facts_.power_average_ms ? *facts_.power_average_ms * 1e-3 : telemetry::usual_power_average_s);
+    telemetry::PowerReadings power;
+    if (facts_.power_average_ms) power.average_s = *facts_.power_average_ms * 1e-3;
+    if (facts_.energy_period_ms) power.energy_period_s = *facts_.energy_period_ms * 1e-3;
+    window_->sampler().attach(device_->api(), device_->handle(), power);
     window_->sampler().add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema());
     workload_->connect(*services_, *device_);

@@ -56,7 +56,7 @@ void probe_copies(assay_device&, const assay_probe_sink& sink) {
   constexpr std::int64_t bytes = std::int64_t{256} << 20;
   std::vector<char> from(static_cast<std::size_t>(bytes), 1), to(static_cast<std::size_t>(bytes), 2);
   double least_us = 0;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 3; ++i) {
     const double us = compute::microseconds_of([&] {
 #pragma omp parallel
       {
@@ -87,7 +87,7 @@ double rate_of_product(const std::vector<float>& numbers, std::int64_t width) {
 
 void probe_products(assay_device&, const assay_probe_sink& sink) {
   const compute::ProbeFindings found(sink, "rate");
-  constexpr std::int64_t width = 1024;
+  constexpr std::int64_t width = 512;
   std::vector<float> numbers(static_cast<std::size_t>(width * width));
   found.number("fp32_zeros_tflop_per_s", rate_of_product(numbers, width));
   std::mt19937 random(1);
