@@ -59,7 +59,7 @@ std::vector<NamedKey> keys_by_mask(bool backward) {
     all.push_back({name, key});
   };
   add("causal", [](AttentionKey&) {});
-  add("none", [](AttentionKey& key) { key.causal = false; });
+  add("no mask", [](AttentionKey& key) { key.causal = false; });
   add("fewer key heads", [](AttentionKey& key) { key.key_heads = 2; });
   add("window", [](AttentionKey& key) { key.window = 128; });
   add("soft cap", [](AttentionKey& key) { key.soft_cap = 50; });
@@ -69,8 +69,8 @@ std::vector<NamedKey> keys_by_mask(bool backward) {
   add("documents", [](AttentionKey& key) { key.documents = 8, key.longest = 256; });
   add("more keys", [](AttentionKey& key) { key.keys = 1024; });
   add("more queries", [](AttentionKey& key) { key.queries = 1024; });
-  add("more queries, no mask", [](AttentionKey& key) { key.queries = 1024, key.causal = false; });
-  add("448 keys, no mask", [](AttentionKey& key) { key.queries = key.keys = 448, key.causal = false; });
+  add("more queries without a mask", [](AttentionKey& key) { key.queries = 1024, key.causal = false; });
+  add("448 keys without a mask", [](AttentionKey& key) { key.queries = key.keys = 448, key.causal = false; });
   add("500 of each", [](AttentionKey& key) { key.queries = key.keys = 500; });
   add("one query", [](AttentionKey& key) { key.queries = 1; });
   add("fp16", [](AttentionKey& key) { key.dtype = compute::DType::f16; });
