@@ -102,7 +102,7 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
     add_process("products_mib", measured.with_products_mib, measured.kernels_mib);
     add_process("communicator_mib", measured.with_communicator_mib, measured.with_products_mib);
   }
-  if (probed) sources += fmt::format("probes = {}\n", toml_text("assay describe-device --probe; " + probed->libraries));
+  if (probed) sources += probed->sources;
   for (const char* key : {"memory_total_mib", "compute_units"})
     sources += fmt::format("{} = {}\n", key, toml_text("as the driver tells it"));
   return fmt::format(

@@ -89,7 +89,8 @@ ProbedDevice probe_device(const std::string& kind) {
     throw UsageError(
         fmt::format("the backend of the device '{}' has no probes (assay.probe/1); leave out --probe", kind));
   std::istringstream told(asked.told);
-  std::getline(told, probed.libraries);
+  std::string libraries;
+  std::getline(told, libraries);
   for (std::string name; told >> name;) names.push_back(name);
 
   std::map<std::string, std::string> tables;
@@ -116,7 +117,11 @@ ProbedDevice probe_device(const std::string& kind) {
     if (!end.is_clean()) failures += fmt::format("# The probe '{}' ended with {}\n", name, end.how());
   }
   if (!failures.empty()) probed.tables += "\n" + failures;
-  for (const auto& [table, lines] : tables) probed.tables += fmt::format("\n[{}]\n{}", table, lines);
+  const std::string source = toml_text("assay describe-device --probe; " + libraries);
+  for (const auto& [table, lines] : tables) {
+    probed.tables += fmt::format("\n[{}]\n{}", table, lines);
+    probed.sources += fmt::format("{} = {}\n", table, source);
+  }
   return probed;
 }
 

@@ -6,8 +6,8 @@
 namespace assay::host::forecast {
 
 struct ProbedDevice {
-  std::string tables;     // TOML, with a comment for each probe that failed
-  std::string libraries;  // as the backend tells them
+  std::string tables;   // TOML, with a comment for each probe that failed
+  std::string sources;  // a line of [source] for each of them
   // Peaks for a device whose maker's are not known.
   std::optional<double> copy_gbytes_per_s, fp32_tflop_per_s;
 };

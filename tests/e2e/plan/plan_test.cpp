@@ -316,7 +316,7 @@ TEST_F(Plan, ProbesThisMachine) {
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   for (const char* part : {"[event]\nleast_gap_us = ", "[rate]\ncopy_gbytes_per_s = ", "[team]\nthreads = ",
-                           "\nprobes = \"assay describe-device --probe; oneDNN"})
+                           "\nrate = \"assay describe-device --probe; oneDNN"})
     EXPECT_TRUE(contains(text, part)) << part << " is not in " << text;
   EXPECT_FALSE(contains(text, "# The probe")) << text;
   write_experiment({.plugin = "decoder", .params = decoder_params});
