@@ -87,7 +87,7 @@ std::vector<experiment::Mistake> mistakes_in(const run::LoadedExperiment& loaded
   return mistakes;
 }
 
-worker::FoundDevice as_found(const DeviceDescription& device, std::int32_t count) {
+worker::FoundDevice as_found(const experiment::DeviceDescription& device, std::int32_t count) {
   worker::FoundDevice found;
   found.status = record::Status::ok;
   found.device.kind = device.kind;
@@ -128,22 +128,23 @@ std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& 
   return records;
 }
 
-DeviceDescription device_asked_for(const std::string& given) {
+experiment::DeviceDescription device_asked_for(const std::string& given) {
   if (is_device_word(given)) return device_of_this_machine(given);
-  return find_device_description(given);
+  return experiment::find_device_description(given);
 }
 
-DeviceDescription device_of_this_machine(const std::string& wanted) {
+experiment::DeviceDescription device_of_this_machine(const std::string& wanted) {
   const worker::FoundDevice found = run::ask_for_device(wanted);
   if (!found.is_usable())
-    throw DeviceFileError(
+    throw experiment::DeviceFileError(
         fmt::format("the device '{}' of this machine cannot be used: {}; --device plans for "
                     "one that is not here: {}",
-                    wanted, found.reason, fmt::join(described_devices(), ", ")));
+                    wanted, found.reason, fmt::join(experiment::described_devices(), ", ")));
   // What came along knows more of a usual GPU than the driver tells.
-  DeviceDescription device;
-  for (const std::string& name : described_devices())
-    if (DeviceDescription known = find_device_description(name); known.name == found.device.name)
+  experiment::DeviceDescription device;
+  for (const std::string& name : experiment::described_devices())
+    if (experiment::DeviceDescription known = experiment::find_device_description(name);
+        known.name == found.device.name)
       device = std::move(known);
   if (device.file.empty()) device.file = "this machine";
   device.kind = found.device.kind;
@@ -151,18 +152,18 @@ DeviceDescription device_of_this_machine(const std::string& wanted) {
   device.count = found.count;
   device.memory_total_mib = found.device.memory_total_mib.value_or(0);
   device.compute_units = found.device.compute_units.value_or(0);
-  for (std::size_t i = 0; i < arithmetics.size(); ++i)
-    if (const auto peak = record::stated_peak(device.name, arithmetics[i])) {
+  for (std::size_t i = 0; i < experiment::arithmetics.size(); ++i)
+    if (const auto peak = record::stated_peak(device.name, experiment::arithmetics[i])) {
       device.tflop_per_s[i] = peak->gflop_per_s.value_or(0) / 1e3;
       device.memory_gbytes_per_s = peak->gbytes_per_s.value_or(0);
     }
   return device;
 }
 
-DeviceDescription usual_device(const std::string& kind) {
+experiment::DeviceDescription usual_device(const std::string& kind) {
   if (const KindOfDevice* const row = kind_of_device(kind); row && !row->usual.empty())
-    return find_device_description(std::string(row->usual));
-  DeviceDescription device;
+    return experiment::find_device_description(std::string(row->usual));
+  experiment::DeviceDescription device;
   device.kind = device.name = kind;
   device.count = 1;
   device.compute_units = std::max(1U, std::thread::hardware_concurrency());
@@ -172,7 +173,7 @@ DeviceDescription usual_device(const std::string& kind) {
 
 ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const ForecastOptions& options) {
   const experiment::Experiment& experiment = loaded.experiment;
-  const DeviceDescription device =
+  const experiment::DeviceDescription device =
       options.device ? *options.device : device_of_this_machine(experiment.cases.front().run.device);
   run::PlanBasis basis{.schema = loaded.target.schema, .launched = std::nullopt};
   basis.ask_device = [&](const std::string&) { return as_found(device, options.devices.value_or(device.count)); };
@@ -223,7 +224,7 @@ namespace {
 // Asks the plugin, on this device, about the cases whose [run] device is `wanted`.
 console::RefusedCases refused_on(const run::LoadedExperiment& loaded,
                                  const std::optional<wireup::LaunchedRank>& launched, const std::string& wanted,
-                                 const DeviceDescription& device) {
+                                 const experiment::DeviceDescription& device) {
   constexpr std::chrono::seconds patience{3};
   run::PlanBasis basis{.schema = loaded.target.schema, .launched = launched};
   basis.ask_device = [&](const std::string&) { return as_found(device, device.count); };
@@ -270,7 +271,7 @@ console::RefusedCases refused_by_plugin(const run::LoadedExperiment& loaded,
     for (experiment::Mistake& mistake : here.mistakes) refused.mistakes.push_back(std::move(mistake));
   }
   return refused;
-} catch (const DeviceFileError&) {  // no such device is here: each case will say so
+} catch (const experiment::DeviceFileError&) {  // no such device is here: each case will say so
   return {};
 } catch (const plugin::PluginError&) {  // it does not open in a child of this process; a worker will say why
   return {};

@@ -13,7 +13,7 @@ constexpr double record_mib = 0.04;       // a case's line in cases.jsonl, its l
 constexpr double taken_files_mib = 45.0;  // the copies of assay's libraries below a run
 
 // What the process of such a case holds beside its account.
-double beside_mib(const Walk& walk, const DeviceDescription& device) {
+double beside_mib(const Walk& walk, const experiment::DeviceDescription& device) {
   if (device.kind == "cpu") return 0;
   const bool multiplies = walk.operations[product_kind].count > 0;
   return device.context_mib.value_or(usual_context_mib) + device.kernels_mib.value_or(usual_kernels_mib) +
@@ -22,7 +22,7 @@ double beside_mib(const Walk& walk, const DeviceDescription& device) {
 }
 
 // The keys of [process] that a GPU's file leaves out.
-std::string unsaid_of_process(const DeviceDescription& device) {
+std::string unsaid_of_process(const experiment::DeviceDescription& device) {
   if (device.kind == "cpu") return "";
   std::vector<const char*> keys;
   if (!device.context_mib) keys.push_back("context_mib");
@@ -33,24 +33,24 @@ std::string unsaid_of_process(const DeviceDescription& device) {
 }
 
 // Ranks of one machine share the memory of its processors. Of a GPU each is thought to have one for itself.
-double sharers_of(const WalkRequest& request, const DeviceDescription& device) {
+double sharers_of(const WalkRequest& request, const experiment::DeviceDescription& device) {
   if (device.kind != "cpu") return 1;
   const double nodes = static_cast<double>(std::max<std::int64_t>(request.values.cluster.nodes, 1));
   return std::ceil(static_cast<double>(request.ranks) / nodes);
 }
 
 // [run] memory_limit is of the host's memory that a worker holds: on a CPU that is the device's.
-std::optional<double> limit_of_rank_mib(const WalkRequest& request, const DeviceDescription& device) {
+std::optional<double> limit_of_rank_mib(const WalkRequest& request, const experiment::DeviceDescription& device) {
   const auto& limit = request.values.run.memory_limit_bytes;
   if (!limit || device.kind != "cpu") return std::nullopt;
   return static_cast<double>(*limit) / mib;
 }
 
-double peak_mib(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
+double peak_mib(const Walk& walk, const WalkRequest& request, const experiment::DeviceDescription& device) {
   return sharers_of(request, device) * static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
 }
 
-Fits fits_into(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
+Fits fits_into(const Walk& walk, const WalkRequest& request, const experiment::DeviceDescription& device) {
   if (walk.state == WalkState::too_large) return Fits::no;
   if (walk.state != WalkState::walked) return Fits::not_known;
   const double of_rank_mib = static_cast<double>(walk.peak_total) / mib;
@@ -77,7 +77,7 @@ std::vector<std::string> notes_on_limit(const Forecast& forecast) {
 
 // By the stated work of a step at the device's peaks, and what a rank has to send at the link's. Where no work is
 // stated, by the products and attentions alone, since bytes may come from a cache.
-void add_least_time(CaseForecast& c, const DeviceDescription& device) {
+void add_least_time(CaseForecast& c, const experiment::DeviceDescription& device) {
   double flops_s = 0, bytes_s = 0, link_s = 0;
   if (const double peak = device.flops_per_s(c.walk.arithmetic); peak > 0) flops_s = c.walk.flops / peak;
   if (flops_s == 0)
@@ -88,8 +88,16 @@ void add_least_time(CaseForecast& c, const DeviceDescription& device) {
   if (device.memory_gbytes_per_s > 0 && !is_cached) bytes_s = c.walk.bytes / (device.memory_gbytes_per_s * 1e9);
   if (device.link_gbytes_per_s > 0)
     link_s = c.walk.operations[collective_kind].bytes / (device.link_gbytes_per_s * 1e9);
-  c.least_step_s = std::max({flops_s, bytes_s, link_s});
-  if (c.least_step_s > 0) c.bound = c.least_step_s == flops_s ? "flops" : c.least_step_s == bytes_s ? "bytes" : "link";
+  // A step's time is that between two events, which is not 0 where nothing is between them. Of several steps between
+  // them each has a part of it.
+  const bool is_one = c.request.values.measure.inner == 1;
+  const double events_s = is_one ? device.facts.event_least_gap_us.value_or(0) * 1e-6 : 0;
+  c.least_step_s = std::max({flops_s, bytes_s, link_s, events_s});
+  if (c.least_step_s > 0)
+    c.bound = c.least_step_s == flops_s   ? "flops"
+              : c.least_step_s == bytes_s ? "bytes"
+              : c.least_step_s == link_s  ? "link"
+                                          : "events";
 }
 
 // A time that stands on cases which are too far away is none: neither is it shown nor do hours count it.

@@ -38,7 +38,7 @@ void require_integer_parameter(const plugin::WorkloadSchema& schema, const std::
 int plan_experiment(const PlanRequest& request) {
   ForecastOptions options;
   if (request.device && request.device_file) throw UsageError("--device and --device-file exclude each other");
-  if (request.device_file) options.device = read_device_file(*request.device_file);
+  if (request.device_file) options.device = experiment::read_device_file(*request.device_file);
   if (request.device) options.device = device_asked_for(*request.device);
   options.earlier = earlier_records(request.from);
   run::LoadResult result =

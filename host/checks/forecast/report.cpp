@@ -173,7 +173,8 @@ std::string names_of(const std::vector<const CaseForecast*>& cases) {
   return (numbers.size() == 1 ? "case " : "cases ") + number_list(numbers);
 }
 
-std::string sentence_on(WhyNoTime why, const std::vector<const CaseForecast*>& cases, const DeviceDescription& device) {
+std::string sentence_on(WhyNoTime why, const std::vector<const CaseForecast*>& cases,
+                        const experiment::DeviceDescription& device) {
   const std::string none = fmt::format("{} {} no expected time: ", names_of(cases), cases.size() == 1 ? "has" : "have");
   switch (why) {
     case WhyNoTime::nothing_alike: return none + "no earlier case has the same choices, switches and ranks\n";
@@ -230,7 +231,7 @@ std::string words_on_expected(const Forecast& forecast) {
 }  // namespace
 
 std::string below_table(const Forecast& forecast) {
-  const DeviceDescription& device = forecast.device;
+  const experiment::DeviceDescription& device = forecast.device;
   std::string text = fmt::format("device: {}, {} MiB ({})\n", device.name,
                                  group_thousands(fmt::format("{:.0f}", device.memory_total_mib)), device.file);
   const auto too_large = std::count_if(forecast.cases.begin(), forecast.cases.end(),
@@ -303,7 +304,7 @@ json to_json(const Forecast& forecast, const std::string& experiment, const std:
                         {"why_none", c.largest->why_none}};
     cases.push_back(std::move(one));
   }
-  const DeviceDescription& device = forecast.device;
+  const experiment::DeviceDescription& device = forecast.device;
   return {{"experiment", experiment},
           {"device",
            {{"kind", device.kind},

@@ -37,7 +37,7 @@ class TelemetrySampler {
   ~TelemetrySampler();  // before the device is closed
 
   // Before the first window. A device without the extension tells nothing, and that is no failure.
-  void attach(const assay_device_api& api, assay_device* device);
+  void attach(const assay_device_api& api, assay_device* device, PowerReadings power = {});
   // What was told by the device while it was attached, for the record of the device; {} where nothing was.
   void add_limits(record::Device& device) const;
 
@@ -64,6 +64,7 @@ class TelemetrySampler {
   const assay_device_api* api_ = nullptr;
   const assay_telemetry* telemetry_ = nullptr;
   assay_telemetry_reader* reader_ = nullptr;
+  PowerReadings power_readings_;
   std::string note_;
   std::optional<TelemetryFigures> figures_;
 

@@ -45,7 +45,7 @@ std::string at_the_cap(const TelemetryFigures& figures, record::Number power_lim
       fmt::format("at the power cap{} in {:.0f}% of the time",
                   power_limit_w ? fmt::format(" of {:.0f} W", *power_limit_w) : "", figures.power_capped() * 100);
   if (const auto clock = figures.sm_clock_mhz()) text += fmt::format("; SM clock {:.0f} MHz on average", clock->mean);
-  if (const auto power = figures.power_w()) text += fmt::format(", {:.0f} W on average", power->mean);
+  if (const auto power = figures.power_w_within()) text += fmt::format(", {:.0f} W on average", power->mean);
   return text;
 }
 

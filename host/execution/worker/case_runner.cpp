@@ -63,7 +63,11 @@ class CaseRun {
         schema().steps_elsewhere ? plugin::Purpose::observation : plugin::Purpose::work);
     memory_use_.emplace(*device_);
     result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
-    window_->sampler().attach(device_->api(), device_->handle());
+    facts_ = experiment::facts_of_device(spec_.device_kind, result_.device->name);
+    telemetry::PowerReadings power;
+    if (facts_.power_average_ms) power.average_s = *facts_.power_average_ms * 1e-3;
+    if (facts_.energy_period_ms) power.energy_period_s = *facts_.energy_period_ms * 1e-3;
+    window_->sampler().attach(device_->api(), device_->handle(), power);
     window_->sampler().add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema());
     workload_->connect(*services_, *device_);
@@ -245,7 +249,8 @@ class CaseRun {
     if (!ranks_->is_alone()) largest = [this](std::span<const double> mine) { return ranks_->slowest(mine); };
     // Of a counted case nobody is told times.
     const bool may_follow = workload_->takes_steps_after_finish() && !spec_.values.profile.ncu;
-    phase_pass_ = std::make_unique<PhasePass>(*recorder_, graph_events_of(*device_), std::move(largest), may_follow);
+    phase_pass_ =
+        std::make_unique<PhasePass>(*recorder_, graph_events_of(*device_, facts_), std::move(largest), may_follow);
   }
 
   // After `finish`, as what follows, and by the recorder that knows the captured step.
@@ -425,6 +430,7 @@ class CaseRun {
   }
 
   const CaseSpec& spec_;
+  experiment::DeviceFacts facts_;  // of the device, where a file describes it
   CaseObserver& observer_;
   record::CaseResult& result_;
   Stage stage_ = Stage::load;

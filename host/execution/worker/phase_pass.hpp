@@ -57,7 +57,8 @@ class PhasePass {
   std::string note(const measure::LoopResult& measured, const record::PhasePass* pass) const;
 
  private:
-  double events_ns() const { return events_.event_ns * static_cast<double>(recorder_.captured_events()); }
+  double event_ns() const { return events_.ns_of_each(static_cast<std::int64_t>(recorder_.captured_events())); }
+  double events_ns() const { return event_ns() * static_cast<double>(recorder_.captured_events()); }
 
   measure::Recorder& recorder_;
   GraphEvents events_;

@@ -400,4 +400,16 @@ AttentionSupport attention_support(const AttentionKey& key, std::string_view dev
   return support;
 }
 
+std::vector<AttentionSupport> attention_support(const std::vector<AttentionKey>& keys, cudaStream_t stream) {
+  const Handle handle(stream);
+  std::vector<AttentionSupport> all;
+  for (const AttentionKey& key : keys) {
+    const std::shared_ptr<fe::graph::Graph> graph = describe(key);
+    AttentionSupport& support = all.emplace_back();
+    support.reason = find_candidates(*graph, handle.get());
+    if (support.reason.empty()) support.candidates = static_cast<int>(graph->get_execution_plan_count());
+  }
+  return all;
+}
+
 }  // namespace assay::cuda

@@ -26,6 +26,7 @@
 #include "device_uuid.hpp"
 #include "graph_events.hpp"
 #include "memory_account.hpp"
+#include "probes.hpp"
 #include "profiling.hpp"
 #include "telemetry.hpp"
 
@@ -324,6 +325,7 @@ const void* get_extension(const char* id) noexcept {
   if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   if (const void* account = assay::cuda::memory_account_extension(id)) return account;
   if (const void* events = assay::cuda::graph_events_extension(id, guard_call)) return events;
+  if (const void* probe = assay::cuda::probe_extension(id, guard_call)) return probe;
   if (const void* telemetry = assay::cuda::telemetry_extension(id, guard_call)) return telemetry;
   return assay::cuda::profiling_extension(id, guard_call);
 }

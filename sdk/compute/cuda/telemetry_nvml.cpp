@@ -160,13 +160,13 @@ void NvmlReader::limits(assay_telemetry_limits& out) const {
 void NvmlReader::sample(assay_telemetry_moment moment, assay_telemetry_sample& out) {
   out.known = 0;
   out.throttle = 0;
-  read_clocks_and_power(out);
+  read_clocks_and_power(moment, out);
   if (is_mig_) return;
   read_utilisation(moment, out);
   if (moment != ASSAY_TELEMETRY_WITHIN) read_processes(out);
 }
 
-void NvmlReader::read_clocks_and_power(assay_telemetry_sample& out) {
+void NvmlReader::read_clocks_and_power(assay_telemetry_moment moment, assay_telemetry_sample& out) {
   const auto take = [&](std::uint64_t bit, double& field, double unit, const char* what, auto* function,
                         auto... arguments) {
     unsigned value = 0;
@@ -185,7 +185,9 @@ void NvmlReader::read_clocks_and_power(assay_telemetry_sample& out) {
   }
   if (is_mig_) return;  // of the whole GPU, most of which may be others'
   take(ASSAY_TELEMETRY_POWER, out.power_w, 1e-3, "the power", nvml_->power);
-  if (told("the energy", nvml_->energy, &wide)) {
+  // On an H100 this one call takes 2.4 ms, where the others take a microsecond: within a window it would leave no time
+  // for readings of the clocks. Only the difference between a window's ends has a meaning.
+  if (moment != ASSAY_TELEMETRY_WITHIN && told("the energy", nvml_->energy, &wide)) {
     out.energy_j = static_cast<double>(wide) * 1e-3;
     out.known |= ASSAY_TELEMETRY_ENERGY;
   }

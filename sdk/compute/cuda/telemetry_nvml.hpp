@@ -51,7 +51,7 @@ class NvmlReader {
   };
   template <class Function, class... Arguments>
   bool told(const char* what, Function* function, Arguments... arguments);
-  void read_clocks_and_power(assay_telemetry_sample& out);
+  void read_clocks_and_power(assay_telemetry_moment moment, assay_telemetry_sample& out);
   void read_utilisation(assay_telemetry_moment moment, assay_telemetry_sample& out);
   void read_processes(assay_telemetry_sample& out);
   // The first `count` of processes_: those of this process, and the others, where the list has ids of this container.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 
 #include "e2e/support/sandbox.hpp"
 
@@ -305,6 +306,21 @@ TEST_F(Plan, DescribesThisMachine) {
   const json plan = planned({"--device-file", (folder() / "d.toml").string(), "--from", run_folder().string()});
   EXPECT_GT(plan["cases"][0]["step"]["least_ms"].get<double>(), 0);
   EXPECT_GT(plan["cases"][0]["step"]["expected"]["ms"].get<double>(), 0);
+}
+
+// What probes find stands in a file that a plan takes, with a bandwidth where the maker's is not known.
+TEST_F(Plan, ProbesThisMachine) {
+  const std::string file = (folder() / "probed.toml").string();
+  const RunResult described = run({"describe-device", "--device", "cpu", "--probe", "--output", file});
+  ASSERT_EQ(described.exit.code, 0) << described.output;
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  for (const char* part : {"[event]\nleast_gap_us = ", "[rate]\ncopy_gbytes_per_s = ", "[team]\nthreads = ",
+                           "\nrate = \"assay describe-device --probe; oneDNN"})
+    EXPECT_TRUE(contains(text, part)) << part << " is not in " << text;
+  EXPECT_FALSE(contains(text, "# The probe")) << text;
+  write_experiment({.plugin = "decoder", .params = decoder_params});
+  EXPECT_GT(planned({"--device-file", file})["cases"][0]["step"]["least_ms"].get<double>(), 0);
 }
 
 TEST_F(PlanOfPlugins, AWorkloadMayTellByItself) {
