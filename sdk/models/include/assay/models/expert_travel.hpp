@@ -23,7 +23,7 @@ namespace assay::models {
 
 struct ExpertTravelShape {
   std::int64_t tokens = 0, choices = 1;  // N tokens of this rank, with k experts each
-  std::int64_t experts = 0, ranks = 1;   // E, of which each of R ranks has E / R
+  std::int64_t experts = 0, ranks = 1;   // E; each of R ranks has E / R
   std::int64_t width = 0;                // of a token
   std::int64_t capacity = 0;             // C, rows that this rank can receive
   compute::DType dtype = compute::DType::f32;

@@ -38,7 +38,7 @@ struct LatentAttention {
   std::int64_t down_width() const { return kv_lora_rank + qk_rope_head_dim; }
   // Of a token's queries, or of what they are made of.
   std::int64_t query_width(std::int64_t heads) const { return q_lora_rank > 0 ? q_lora_rank : heads * key_width(); }
-  // Elements of a layer's matrices but the output's, each of which takes a multiply-add of a token.
+  // Elements of a layer's matrices, without the output's. Each takes one multiply-add per token.
   std::int64_t elements(std::int64_t d_model, std::int64_t heads) const {
     return d_model * (query_width(heads) + down_width()) + q_lora_rank * heads * key_width() +
            kv_lora_rank * heads * up_width();
