@@ -51,8 +51,8 @@ class Collectives {
   void all_gather(const void* send, void* receive, std::size_t bytes);
   void broadcast(void* x, std::size_t bytes, std::int32_t root);
   void all_to_all(const void* send, void* receive, std::size_t bytes);  // of each rank's part
-  // Counts are bytes by rank. Every rank tells every other one how much it expects, and COMM_ERROR says who has other
-  // counts.
+  // Counts are bytes by rank. Every rank sends every other rank the count it expects, and COMM_ERROR names the rank
+  // whose counts differ.
   void all_to_all_v(const void* send, const std::vector<std::size_t>& send_bytes, void* receive,
                     const std::vector<std::size_t>& receive_bytes);
   // The ranks may be this one, which is a copy.
