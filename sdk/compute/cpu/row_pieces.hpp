@@ -17,8 +17,8 @@ inline std::int64_t piece_that_covers(std::int64_t rows) {
   return piece;
 }
 
-// Calls piece(rows, left): a piece of `rows` for the next of the group's rows, of which `left` are not done yet. The
-// last piece may have more than that.
+// Calls piece(rows, left): a piece of `rows` for the next rows of the group; `left` rows of the group are not done yet.
+// The last piece may have more rows than that.
 template <class F>
 void for_each_piece(std::int64_t count, F&& piece) {
   for (std::int64_t left = count; left > 0;) {

@@ -206,7 +206,7 @@ bool LtProblem::accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const {
 
 cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const LtOperands& at,
                               void* workspace, cudaStream_t stream) const {
-  // Addresses are part of a description: this product has one of its own, which the library allows to be copied.
+  // Addresses are part of a description: this product has a separate one, which the library allows to be copied.
   cublasLtMatmulDescOpaque_t description = *description_.get();
   if (has_bias(key_)) set(&description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
   if (key_.scaled) {

@@ -183,7 +183,7 @@ void NvmlReader::read_clocks_and_power(assay_telemetry_sample& out) {
       if (wide & theirs) out.throttle |= ours;
     out.known |= ASSAY_TELEMETRY_THROTTLE;
   }
-  if (is_mig_) return;  // of the whole GPU, most of which may be others'
+  if (is_mig_) return;  // of the whole GPU, and others may use most of it
   take(ASSAY_TELEMETRY_POWER, out.power_w, 1e-3, "the power", nvml_->power);
   if (told("the energy", nvml_->energy, &wide)) {
     out.energy_j = static_cast<double>(wide) * 1e-3;

@@ -46,7 +46,7 @@ const T& select(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
   namespace assay::cpu {                                                                             \
   inline const Type& name(Isa isa) { return select(isa, baseline::name, avx2::name, avx512::name); } \
   }
-// The same for those with code of their own for avx512_bf16: kernel_sources_with_bf16 of CMakeLists.txt.
+// The same for those with separate code for avx512_bf16: kernel_sources_with_bf16 of CMakeLists.txt.
 #define ASSAY_DECLARE_KERNELS_WITH_BF16(Type, name)               \
   ASSAY_DECLARE_KERNELS_OF(baseline, Type, name)                  \
   ASSAY_DECLARE_KERNELS_OF_AVX2(Type, name)                       \

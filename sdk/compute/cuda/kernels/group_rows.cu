@@ -108,7 +108,7 @@ __device__ __forceinline__ void find_starts(const GroupRowsArgs& a, std::int32_t
   }
 }
 
-// A warp has a run of each tile, of which lanes take adjacent choices; the order of warps, turns and lanes is that of
+// A warp has a run of each tile, and its lanes take adjacent choices; the order of warps, turns and lanes is that of
 // the choices.
 __global__ void __launch_bounds__(threads) group_rows_place_kernel(const GroupRowsArgs a, int tiles_each) {
   extern __shared__ std::int32_t shared[];

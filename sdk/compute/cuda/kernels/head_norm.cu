@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(walk_threads)
 
 // ---- host side -----------------------------------------------------------------------------------------------------
 
-// The step of a dimension of one entry says nothing about the alignment.
+// The step of a dimension of one entry does not affect the alignment.
 compute::HeadNormShape without_idle_steps(compute::HeadNormShape s) {
   for (compute::HeadSteps* steps : {&s.x, &s.rotated, &s.dx}) {
     if (s.batch == 1) steps->batch = 0;
