@@ -104,7 +104,7 @@ Manifest generate(const fs::path& folder, Manifest planned, const Progress& prog
       remove_if_there(folder / manifest_name);  // before the shards that it lists
       clear_unfinished(folder);
     } catch (const Error&) {
-      // What made the generation fail is the error to be told; the next call clears the folder.
+      // The error to report is the one that made the generation fail; the next call clears the folder.
     }
     try {
       throw;
