@@ -14,7 +14,7 @@ using compute::Tensor;
 
 namespace {
 
-// Each tensor on an aligned line of its own.
+// Each tensor on a separate aligned line.
 constexpr std::size_t line = 256;
 constexpr std::size_t marks_bytes =
     static_cast<std::size_t>(StepAccount::kept_steps * MarkColumns::count) * sizeof(float);
@@ -122,8 +122,8 @@ Account StepAccount::read(compute::Backend& backend, double tolerance, bool may_
 // rounding of all of them; of the loss a quarter of it. What is left out of a step is a hundred times that.
 //
 // Each further step adds as much to the difference of the weights: with AdamW in pure bf16 gradients were 6e-3 of their
-// magnitude apart at the fifth step, and 8e-3 at the sixth. At the sixteenth the limit is that of unrelated sums over so
-// many places, and loss and state have to show what is left out.
+// magnitude apart at the fifth step, and 8e-3 at the sixth. At the sixteenth the limit is that of unrelated sums over
+// so many places, and loss and state have to show what is left out.
 void StepAccount::allow_for_earlier_steps(Account& account) {
   constexpr std::array<double, marks_per_step> more{4, 16, 1};  // loss, results, state
   constexpr std::size_t results = 1, most_steps = 16;
