@@ -29,7 +29,7 @@ constexpr double roundings_of_factor = 1.5, roundings_of_sum = 5;
 
 double rounding_of(const workload::PrecisionPolicy& p) { return p.gradient == DType::f32 ? 0x1p-24 : 0x1p-9; }
 
-// Rank 0 tells the others this.
+// Rank 0 sends this to the others.
 struct Verdict {
   AverageFindings found;
   std::int64_t elements = 0;  // whose averages have been compared, over all ranks

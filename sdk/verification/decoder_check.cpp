@@ -196,9 +196,9 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c, std::int64_t lab
   tolerance.factor = std::min(tolerance.gradient, tolerance.factor + std::max(of_one, of_close) * tolerance.gradient);
   // Logits of random weights have a variance of 2 d / (d + vocab). Both paths round a state some 12 times in each
   // layer, and a token's loss has the roundings of its label's logit and of the others: 0.43 u sqrt(2 x 12 x layers)
-  // sqrt(2) for logits of size one, 3 u sqrt(layers), of which 2.5 deviations are 2.4 times the 3.072 u that
-  // path_tolerance() knows. Usual losses, ln(vocab), are so large that these 3.072 u of them are more; with few words
-  // they are not. Found with 5 words: 3.4 u of the loss in 1 layer and 5.2 u in 4, where this is 6 and 12 u.
+  // sqrt(2) for logits of size one, which is 3 u sqrt(layers). 2.5 deviations of that are 2.4 times the 3.072 u in
+  // path_tolerance(). Usual losses, ln(vocab), are so large that 3.072 u of them are more; with few words they are not.
+  // Found with 5 words: 3.4 u of the loss in 1 layer and 5.2 u in 4, where this is 6 and 12 u.
   const auto words = static_cast<double>(c.vocab_size);
   const double logits = c.usual_logit() * std::sqrt(static_cast<double>(std::max<std::int64_t>(1, c.layers)));
   tolerance.loss *= std::max(1.0, 2.4 * logits / std::max(1.0, std::log(words)));

@@ -111,9 +111,9 @@ PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& p, std::int64
   const double apart = on_average * tolerance.gradient / safety;
   const double gradient =
       std::sqrt(share_on_other_side * apart * static_cast<double>(std::max<std::int64_t>(1, layers)));
-  // A row of a weight is the gradient of one state over all tokens, half of which pass one: a token that changes its
-  // side is one of rows / 2 random terms, and three times the usual size where its loss is large. Found: 0.0144 of 1020
-  // tokens, where this is 0.13.
+  // A row of a weight is the gradient of one state over all tokens, and half of the tokens pass one. A token that
+  // changes its side is one of rows / 2 random terms, and three times the usual size where its loss is large. Found:
+  // 0.0144 of 1020 tokens, where this is 0.13.
   const double of_one_state = 3 / std::sqrt(static_cast<double>(std::max<std::int64_t>(2, rows)) / 2);
   tolerance.gradient = std::min(gradient, 0.6);
   tolerance.block = std::max(3.2 * tolerance.gradient, std::min(1.0, of_one_state));
