@@ -117,8 +117,8 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::i
   return result;
 }
 
-// The timed step once more, the series or its graph, of which the communicator counts the collectives: a time is
-// divided by their number.
+// The timed step once more, the series or its graph. The communicator counts its collectives: a time is divided by
+// their number.
 void Workload::check_count(const Launch& launch) {
   const std::uint64_t before = time_.collectives(*communicator_);
   run_step(launch);

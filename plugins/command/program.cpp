@@ -143,10 +143,10 @@ void Program::start(const Settings& settings, const std::vector<std::pair<std::s
   posix_spawnattr_setsigmask(&plan.attributes, &none);
 
   std::vector<std::string> words = settings.command;
-  auto told = more;
-  told.emplace_back("ASSAY_FD", std::to_string(program_fd));
-  told.emplace_back("ASSAY_WAITING", waitings.name_of(waiting_));
-  std::vector<std::string> variables = environment_of(settings, told);
+  auto added = more;
+  added.emplace_back("ASSAY_FD", std::to_string(program_fd));
+  added.emplace_back("ASSAY_WAITING", waitings.name_of(waiting_));
+  std::vector<std::string> variables = environment_of(settings, added);
   const int error = posix_spawnp(&pid_, name_.c_str(), &plan.actions, &plan.attributes, pointers_to(words).data(),
                                  pointers_to(variables).data());
   if (error != 0) {
