@@ -302,7 +302,7 @@ void NvmlReader::count_strangers(std::size_t count, assay_telemetry_sample& out)
 
 void NvmlReader::write_note() {
   if (is_mig_)
-    note_ = "MIG is on: NVML tells utilisation, power, energy and processes of whole GPUs, they are left out";
+    note_ = "MIG is on: NVML reports utilisation, power, energy and processes only for whole GPUs; they are left out";
   for (std::size_t i = 0; i < refusals_.size(); ++i) {
     const bool is_first = std::none_of(refusals_.begin(), refusals_.begin() + static_cast<std::ptrdiff_t>(i),
                                        [&](const Refusal& r) { return r.status == refusals_[i].status; });

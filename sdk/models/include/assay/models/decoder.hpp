@@ -35,10 +35,10 @@
 
 namespace assay::models {
 
-// Floating-point operations of the matrix products and of attention (causal: half of the score matrix; of a layer with
-// a window of w tokens: the pairs of tokens that it has, w (w + 1) / 2 + (T - w) w of a sequence), a multiply-add as
-// two; of packed documents theirs. Backward is twice the forward; recomputation under checkpointing is not counted: it
-// is not useful work.
+// Floating-point operations of the matrix products and of attention; a multiply-add counts as two. Causal attention
+// counts half of the score matrix; a layer with a window of w tokens counts its pairs of tokens, w (w + 1) / 2 + (T -
+// w) w in a sequence; packed documents count theirs. Backward is twice the forward. Recomputation under checkpointing
+// is not useful work and is not counted.
 std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 // What a step does, its micro-batches together: tokens, and operations of forward and backward, in the arithmetic of
 // the precision. Bytes are not stated.
