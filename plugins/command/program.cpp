@@ -27,8 +27,8 @@ constexpr int shown_error_lines = 12, most_last_reads = 64;
 constexpr std::chrono::milliseconds patience{100}, grace{2000};
 // So long that waking up late afterwards is little of what was waited for.
 constexpr std::chrono::milliseconds busy_for{100};
-// Busy, the socket alone is read so often before the program's standard error and its end are looked at as well: a step
-// takes one call to the kernel then, where the look at all three and the reading take two.
+// When busy, reads the socket alone this many times before also looking at the program's standard error and its end: a
+// step then takes one kernel call, where looking at all three and reading takes two.
 constexpr unsigned reads_between_looks = 64;
 
 std::string text_of_errno(int error) { return std::strerror(error); }
