@@ -8,7 +8,7 @@ namespace assay::host::telemetry {
 namespace {
 
 constexpr double power_average_s = 1;          // of NVIDIA GPUs from Ampere on
-constexpr double shortest_power_window_s = 2;  // half of which is settled
+constexpr double shortest_power_window_s = 2;  // half of it is settled
 
 // A reason that was seen once may be over.
 constexpr std::uint64_t fewest_of_a_reason = 2;
