@@ -11,7 +11,9 @@
 //
 // If every rank has all rows of norms and residual stream (DecoderSplit::sequence_parallel = false), nothing is
 // gathered, and sums are made on all ranks.
-// embedding have not, nor has the last sum.
+//
+// In a layer's backward every exchange has something to run beside. The exchanges of forward, of the head's norm and of
+// the embedding have not, nor has the last sum.
 //
 //   gather of dx               the weight gradient of the layer above
 //   gather of normed2          the products back through w2 and gate-up

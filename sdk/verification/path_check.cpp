@@ -71,8 +71,8 @@ double path_deviation(double u, std::int64_t layers) {
 // The worst of a hundred tensors is 2.5 deviations away at most, where they are as large as computed.
 constexpr double safety = 2.5;
 
-// In fp32 the partial sums of products count as well, with the root of their number: of 1024 terms in 16 lanes 64
-// additions one after the other, each of half the last sum's size on average: 5 roundings for one, and twice that of
+// In fp32 the partial sums of products count as well, with the root of their number. 1024 terms in 16 lanes are 64
+// additions one after the other, each of half the last sum's size on average: 5 roundings for one, and twice that for
 // 4096 terms. Found: 1e-6 sqrt(layers) on a CPU and 1.6e-6 on an H200; this is 1.8e-6.
 constexpr double sums_in_fp32 = 10;
 // Of fp16 gradients the small ones have a fixed step and not a relative one.

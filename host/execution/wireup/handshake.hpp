@@ -10,8 +10,7 @@
 // needs the token, belongs to one role, one version and one connection, and reveals nothing of the rest. The client
 // proves first, so that who knocks at a port learns nothing made of the token.
 //
-// The layout of a Hello stays the same in all versions from 2 on, so that two versions can recognise each
-// other.
+// The layout of a Hello stays the same in all versions from 2 on, so that two versions can recognise each other.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -1,10 +1,10 @@
 // The collectives themselves, on one thread, in host memory.
 //
-// Every rank talks to every other one directly. Large all-reduces: rank r owns the r-th part of the vector; each rank
-// sends its share of a part to the owner, who combines the shares in the order of the ranks (so the sum is the same in
-// every run, and rounded once) and sends the result to all (so it is the same on every rank, to the bit). Parts are cut
-// into segments that fit the cache, so that one is combined while others travel. Small all-reduces: each rank sends all
-// it has to every other one, and all combine in the same order.
+// Every rank talks to every other one directly. Large all-reduces: rank r owns the r-th part of the vector, and each
+// rank sends its share of a part to the owner. The owner combines the shares in the order of the ranks (so the sum is
+// the same in every run, and rounded once) and sends the result to all (so it is the same on every rank, to the bit).
+// Parts are cut into segments that fit the cache, so that one is combined while others travel. Small all-reduces: each
+// rank sends all it has to every other one, and all combine in the same order.
 //
 // Nothing may be sent before the receiver has registered memory for it (transfer.hpp), and nothing may be overwritten
 // before it is read:

@@ -31,8 +31,8 @@ class AuditedBackend::Judge {
   // Something of an operation that is looked at otherwise, and that is not checked here.
   void leave_out(const std::string& what) { left_out_.insert(what); }
   void leave_out_of_this(const std::string& what) { left_out_.insert(what + ' ' + operation_); }
-  // An element: `terms` is the sum of the absolute values that were added up for it, or more, and `stored` says by how
-  // much more than the type's rounding of the result it may differ, for what was rounded to 16 bits on the way.
+  // An element. `terms` is at least the sum of the absolute values that were added up for it. `stored` is how much it
+  // may differ beyond the type's rounding of the result, for what was rounded to 16 bits on the way.
   void element(const Tensor& of, const char* tensor, std::int64_t place, double found, double expected, double terms,
                double stored = 0);
   // An element with its own `allowed`.

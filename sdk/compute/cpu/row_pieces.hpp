@@ -1,5 +1,5 @@
-// How the rows of a group are cut into pieces for which a product was made beforehand: how many rows a group has is
-// known when it runs, and to make a product of oneDNN takes longer than many of them take to run.
+// Cuts the rows of a group into pieces for which a product was made beforehand. How many rows a group has is known only
+// when it runs, and making a oneDNN product takes longer than running many of them.
 #pragma once
 #include <cstdint>
 

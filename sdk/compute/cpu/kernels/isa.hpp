@@ -1,7 +1,7 @@
-// One source, four instruction sets. Every file in this folder is compiled once each for baseline x86-64 (or whatever
-// the machine's baseline is), AVX2 and AVX-512, and those that write much bf16 also for AVX-512 with its own conversion
-// to it, with ASSAY_ISA naming the namespace that all of its code lives in; dispatch happens once, when the backend is
-// made.
+// One source, four instruction sets. Every file in this folder is compiled for baseline x86-64 (or whatever the
+// machine's baseline is), AVX2 and AVX-512. Files that write much bf16 are also compiled for AVX-512 with its own
+// conversion to it. ASSAY_ISA names the namespace that all code of a file lives in; dispatch happens once, when the
+// backend is made.
 //
 // Trap: an inline function of another namespace (anything of the standard library that is not a builtin) compiled here
 // with AVX-512 may be the copy that the linker keeps for the whole library, and then fails on an older machine. So:

@@ -1,4 +1,4 @@
-// Choices sorted by expert, in their order: blocks have runs of them and count them by expert; warps add up the counts
+// Sorts choices by expert, in their order. Blocks have runs of them and count them by expert; warps add up the counts
 // of all blocks, an expert each; and blocks put their choices where those of earlier blocks and experts end. Integers
 // alone, so that the order in which a block counts does not matter.
 #include "cuda_error.hpp"

@@ -7,8 +7,8 @@
 // The logits may be columns of wider rows, which several ranks have in parts: `classes` says which classes the columns
 // stand for. A label that another rank has then has no column here: its loss counts as 0, and its gradient is scale *
 // softmax. The ranks' results combine by the same operation: with P parts of C classes each, the P log-sum-exps of a
-// row are logits whose columns stand for C classes each. The combined lse is the whole row's, and the combined loss
-// adds what the loss of the part with the label lacks.
+// row are logits whose columns stand for C classes each. The lse of that is the whole row's, and its loss is what the
+// loss of the part with the label lacks.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
 
