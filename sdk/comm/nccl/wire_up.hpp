@@ -1,4 +1,4 @@
-// What the ranks tell each other before NCCL is asked anything: where their GPUs are, and the id of the communicator.
+// What the ranks exchange before NCCL is asked anything: where their GPUs are, and the id of the communicator.
 #pragma once
 #include <assay/comm.h>
 

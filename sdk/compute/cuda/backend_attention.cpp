@@ -1,4 +1,4 @@
-// Tiled attention: 16-bit types through cuDNN, fp32 through a kernel of our own (cuDNN has none). Attention runs on the
+// Tiled attention: 16-bit types through cuDNN, fp32 through our own kernel (cuDNN has none). Attention runs on the
 // main lane only: cuDNN's plans belong to its stream.
 #include "attention_operands.hpp"
 #include "attention_plans.hpp"

@@ -1,4 +1,4 @@
-// The CUDA backend: cuBLASLt for matrix products, cuDNN for attention of 16-bit types, kernels of our own for the rest.
+// The CUDA backend: cuBLASLt for matrix products, cuDNN for attention of 16-bit types, our own kernels for the rest.
 // The operations are spread over backend_*.cpp by theme; each enqueues a kernel of kernels/ on the
 // lane in use. Nothing here waits for the device but upload, download and synchronize.
 #pragma once

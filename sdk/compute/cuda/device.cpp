@@ -79,7 +79,7 @@ std::int32_t count_devices() {
                           CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
 }
 
-// The driver's own number, "580.95.05", which the runtime does not tell. Empty where the kernel's file is hidden.
+// The driver's own number, "580.95.05", which the runtime does not report. Empty where the kernel's file is hidden.
 std::string driver_release() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line, word;

@@ -46,7 +46,7 @@ LtLayout make_layout(compute::DType dtype, std::int64_t width, std::int64_t line
   return layout;
 }
 
-// For reports: "?" where the library does not tell.
+// For reports: "?" if the library does not report it.
 template <class T>
 std::string config_of(const LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
   T value{};

@@ -247,7 +247,7 @@ void NvmlReader::read_processes(assay_telemetry_sample& out) {
     processes_.resize(count + std::size_t{64});  // more may come meanwhile
     status = ask(device_);
   }
-  // A process that computes is in the list: one without anyone hides what it should tell.
+  // A process that computes is in the list: an empty list hides what it should report.
   if (status == nvml::success && count == 0 && presence_ == Presence::computes) status = nvml::no_permission;
   if (status != nvml::success) {
     if (is_probing_) refusals_.push_back({"who else computes on it", status});
