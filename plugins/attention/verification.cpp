@@ -1,6 +1,6 @@
 // Compares some heads with float64, in two steps:
-//   the timed step once more, into results filled with NaN: rows of out and dq; the rows of dv must add up to those of
-//   dout, because probabilities add up to 1, which shows that no query was left out; with projections every product by
+//   the timed step once more, into results filled with NaN: rows of out and dq. The rows of dv must add up to those of
+//   dout, because probabilities add up to 1, which shows that no query was left out. With projections: every product by
 //   a weight, by sketches;
 //   the timed step again, with a dout that is 0 except for the chosen queries: every row of dk and dv, and dq.
 #include <algorithm>

@@ -42,7 +42,7 @@ class Values {
            std::string(name) + "}} for the braces themselves");
   }
 
-  // A parameter that changes nothing would tell its rows apart all the same.
+  // A parameter that changes nothing would still distinguish its rows.
   void check_all_are_used() const {
     for (const std::string& name : case_names()) {
       if (is_in_table(name)) continue;

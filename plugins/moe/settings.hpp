@@ -23,7 +23,7 @@ struct Settings {
   assay::models::DecoderTrainerConfig trainer;
   Pass pass = Pass::train_step;
   std::int32_t left_multiprocessors = 0;
-  std::string dump_file;  // "" is none
+  std::string dump_file;  // "": none
   assay::parallel::CollectiveSettings collectives;
   std::size_t bucket_bytes = 0;
 };
