@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
     tell(e.what());
     return exit_interrupted;
   } catch (const std::system_error& e) {
-    // Who read the output has gone, as `head` does: nothing that anybody has to be told.
+    // Whoever read the output has gone, as `head` does: nobody needs a message.
     if (e.code() != std::errc::broken_pipe) tell(e.what());
     return exit_failed;
   } catch (const std::exception& e) {

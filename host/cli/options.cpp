@@ -25,7 +25,7 @@ struct OptionsAsked {};
 bool asks_for_options = false;
 std::optional<po::options_description> asked_options;
 
-// Checks the folders of --plugin-path, of which several may stand in one value with colons, as in ASSAY_PLUGIN_PATH.
+// Checks the folders of --plugin-path. One value may hold several, with colons, as in ASSAY_PLUGIN_PATH.
 void check_plugin_folders(const po::variables_map& values) {
   if (!values.count("plugin-path")) return;
   for (const std::string& list : values["plugin-path"].as<Arguments>())

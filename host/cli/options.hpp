@@ -48,8 +48,8 @@ class Options {
   void positional(const char* name, std::vector<std::string>& values, int most = -1, const char* missing = nullptr);
   void positional(const char* name, std::string& value, const char* missing);
 
-  // Says what to do about an option that this command does not have and none of its own is near: the text that `hint`
-  // makes of it ("--nhead") follows in the message.
+  // Says what to do about an option that this command does not have and that is near none of its options: the text that
+  // `hint` makes of it ("--nhead") follows in the message.
   void explain_unknown(std::function<std::string(const std::string&)> hint) { hint_ = std::move(hint); }
 
   // Fills the variables. Returns false where it has printed --help instead. Throws UsageError.

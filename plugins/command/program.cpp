@@ -27,8 +27,8 @@ constexpr int shown_error_lines = 12, most_last_reads = 64;
 constexpr std::chrono::milliseconds patience{100}, grace{2000};
 // So long that waking up late afterwards is little of what was waited for.
 constexpr std::chrono::milliseconds busy_for{100};
-// Busy, the socket alone is read so often before the program's standard error and its end are looked at as well: a step
-// takes one call to the kernel then, where the look at all three and the reading take two.
+// When busy, reads the socket alone this many times before also looking at the program's standard error and its end: a
+// step then takes one kernel call, where looking at all three and reading takes two.
 constexpr unsigned reads_between_looks = 64;
 
 std::string text_of_errno(int error) { return std::strerror(error); }
@@ -143,10 +143,10 @@ void Program::start(const Settings& settings, const std::vector<std::pair<std::s
   posix_spawnattr_setsigmask(&plan.attributes, &none);
 
   std::vector<std::string> words = settings.command;
-  auto told = more;
-  told.emplace_back("ASSAY_FD", std::to_string(program_fd));
-  told.emplace_back("ASSAY_WAITING", waitings.name_of(waiting_));
-  std::vector<std::string> variables = environment_of(settings, told);
+  auto added = more;
+  added.emplace_back("ASSAY_FD", std::to_string(program_fd));
+  added.emplace_back("ASSAY_WAITING", waitings.name_of(waiting_));
+  std::vector<std::string> variables = environment_of(settings, added);
   const int error = posix_spawnp(&pid_, name_.c_str(), &plan.actions, &plan.attributes, pointers_to(words).data(),
                                  pointers_to(variables).data());
   if (error != 0) {

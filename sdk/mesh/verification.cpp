@@ -58,7 +58,7 @@ std::vector<std::int64_t> DecoderRanks::averaged_cuts() const {
   return cuts;
 }
 
-// A reduce-scatter leaves a rank the averages of its own part alone; the pieces are cut so that each is of one owner.
+// A reduce-scatter leaves a rank the averages of only its own part; the pieces are cut so that each has one owner.
 Verified DecoderRanks::check_gradients(const Launch& launch) {
   const train::ParameterSet& parameters = trainer_.parameters();
   const auto pieces = verification::average_pieces(parameters, averaged_cuts(), strategy_.trainer.data_ranks);

@@ -14,7 +14,7 @@ using compute::Tensor;
 
 namespace {
 
-// Each tensor on an aligned line of its own.
+// Each tensor on a separate aligned line.
 constexpr std::size_t line = 256;
 constexpr std::size_t marks_bytes =
     static_cast<std::size_t>(StepAccount::kept_steps * MarkColumns::count) * sizeof(float);

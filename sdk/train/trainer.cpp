@@ -60,8 +60,7 @@ void Trainer::use(Model& model) {
   if (updates_beside_backward() && !model.allows_update_beside_backward())
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "an update beside backward needs the side lane and raises the step number during backward, and this "
-                "model's backward uses one of them; expected a model without a side lane of its own and without "
-                "dropout");
+                "model's backward uses one of them; expected a model without its own side lane and without dropout");
   model_ = &model;
   optimizer_.emplace(config_.optimizer, parameters_);
 }
@@ -125,7 +124,7 @@ StepAccount::Subjects Trainer::account_subjects() const {
           config_.train_step ? parameters_.all_values() : compute::Tensor()};
 }
 
-// Of the parameters those parts that this rank updates: what it has of the others' gradients may be undefined.
+// The parts of the parameters that this rank updates: its gradients of the other parts may be undefined.
 std::vector<std::int64_t> Trainer::account_places() const {
   if (!config_.backward) return StepAccount::spread({{0, model_->forward_result().elements()}});
   std::vector<ElementRange> ranges;

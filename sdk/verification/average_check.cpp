@@ -23,13 +23,13 @@ constexpr std::int64_t most_bytes_on_rank_0 = std::int64_t{64} << 20;
 constexpr double told_apart = 10;
 // So many random bits are not the same by chance.
 constexpr double random_bits = 64;
-// What a factor may be off by, in roundings: that of 1 / ranks, by which a library may multiply, and five times those
-// of one sum, divided by the root of how many there are; of one sum less than half a rounding is usual.
+// By how many roundings a factor may be off: that of 1 / ranks, by which a library may multiply, and five times those
+// of one sum, divided by the root of the number of sums. One sum usually has less than half a rounding.
 constexpr double roundings_of_factor = 1.5, roundings_of_sum = 5;
 
 double rounding_of(const workload::PrecisionPolicy& p) { return p.gradient == DType::f32 ? 0x1p-24 : 0x1p-9; }
 
-// Rank 0 tells the others this.
+// Rank 0 sends this to the others.
 struct Verdict {
   AverageFindings found;
   std::int64_t elements = 0;  // whose averages have been compared, over all ranks

@@ -30,11 +30,11 @@ std::string fit_to_width(std::string_view text, std::size_t width);
 // Control characters become spaces, so that a plugin's text can neither break a line nor drive the terminal.
 std::string one_line(std::string_view text);
 
-// Lines of at most `width` columns, broken at blanks; a word that is longer has a line of its own.
+// Lines of at most `width` columns, broken at blanks; a longer word has its own line.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
-// `head`, and beside it `text` from column `indent` on, in as many lines as the width needs; a head that is longer has
-// a line of its own. `width` 0: one line, however long. Each line ends with a line break.
+// `head`, and beside it `text` from column `indent` on, in as many lines as the width needs; a longer head has its own
+// line. `width` 0: one line, however long. Each line ends with a line break.
 std::string hanging(std::string_view head, std::string_view text, std::size_t indent, std::size_t width);
 
 // Paragraphs broken anew for the width. A line that begins with a blank stays as it is; empty lines end a paragraph.

@@ -84,7 +84,7 @@ struct ProfileSettings {
 // One resolved set of values: what a worker process is started for.
 struct Case {
   std::int64_t index = 0;  // 0-based, in sweep order
-  // Which one it is of the cases that have had this index in a run that has grown: their files have names of their own.
+  // Which one it is of the cases that have had this index in a run that has grown: their files have separate names.
   std::int64_t namesake = 1;
   std::optional<std::int64_t> repeat;   // which time of [run] repeat, from 1; nothing where each case runs once
   std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included

@@ -75,7 +75,7 @@ void print_found(const std::vector<Leftover>& all, std::size_t width) {
       if (each.kind != group.kind) continue;
       if (is_first) fmt::print("{}\n", group.title);
       is_first = false;
-      // Some of a folder's files are told as the folder, and how many they are.
+      // Some of a folder's files are named by the folder, and how many they are.
       const bool is_part = is_folder(each.place) && each.kind == Leftover::Kind::cache;
       fmt::print("  {:>10}  {}{}\n", size_text(each.bytes), one_line(each.place.string()),
                  is_part ? fmt::format(" ({} file{})", each.files.size(), each.files.size() == 1 ? "" : "s") : "");

@@ -38,7 +38,7 @@ void add_file(const fs::path& file, Leftover& leftover) {
   if (!error) leftover.bytes += bytes;
 }
 
-// Every file below it, or those of which `counts` says so.
+// Every file below it, or those that `counts` accepts.
 template <class Counts>
 void add_files_below(const fs::path& folder, Leftover& leftover, Counts&& counts) {
   std::error_code error;
@@ -127,7 +127,7 @@ bool is_unfinished(const fs::path& file) { return file.extension() == ".partial"
 
 void add_leftovers_of_run(const fs::path& run, std::vector<Leftover>& found) {
   const fs::path cases = run / "cases.jsonl";
-  // The jobs of a batch hold files of their own, and its cases have their records there until they are collected.
+  // The jobs of a batch hold their own files, and its cases have their records there until they are collected.
   if (is_there(run / "batch") || !is_at_rest(cases)) return;
   std::error_code error;
   if (fs::file_size(cases, error) == 0 && !error) {

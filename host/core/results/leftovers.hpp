@@ -25,7 +25,7 @@ std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
 std::vector<Leftover> leftovers_below(const std::filesystem::path& folder);
 
 // Removes its files, and folders that are empty then, with its lock held meanwhile; nothing where somebody has begun to
-// use it since it was found. Returns the bytes that are gone; what could not be removed is told in `problems`.
+// use it since it was found. Returns the bytes that are gone; `problems` names what could not be removed.
 std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problems);
 
 }  // namespace assay::host::results

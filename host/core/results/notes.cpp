@@ -108,7 +108,7 @@ std::vector<SaidOfCases> said_of_cases(
   std::set<std::int64_t> all;
   for (const record::CaseRecord& record : records) {
     all.insert(record.identity.index);
-    // A case, or a rank of it, may have two that differ in their figures: both are told.
+    // A case, or a rank of it, may have two that differ in their figures: both are shown.
     std::map<std::pair<std::string, std::vector<std::int32_t>>, int> told;
     for (const std::string& said : texts(record)) {
       const auto [ranks, text] = of_ranks(one_line(said));

@@ -146,7 +146,7 @@ RunFacts facts_of(const std::filesystem::path& run_folder, std::vector<std::stri
   return {*stamp, std::move(*environment), read_environments(run_folder, warnings)};
 }
 
-// Those that the records name, so that the summary tells as much of each as the run's folder.
+// Those that the records name, so that the summary reports as much of each as the run's folder.
 Json environments_json(const Records& records, const Environments& environments) {
   Json json = Json::object();
   for (const record::CaseRecord& record : records)
@@ -271,7 +271,7 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
       write(named->path, text_of_view(named->format, run_folder, source, experiment, views));
       views.named_file = named->path;
     } catch (const StorageError& e) {
-      views.named_file_error = e.what();  // the run itself is told all the same
+      views.named_file_error = e.what();  // the run itself is reported all the same
     }
   return views;
 }

@@ -95,7 +95,7 @@ Table with_row_numbers(const Table& table) {
   return numbered;
 }
 
-// A status that differs belongs beside what tells the rows apart.
+// A status that differs belongs beside what distinguishes the rows.
 Table with_status_early(const Table& table, std::size_t place) {
   const auto found = std::find(table.columns.begin(), table.columns.end(), "status");
   if (found == table.columns.end()) return table;

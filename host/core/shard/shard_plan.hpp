@@ -1,4 +1,4 @@
-// What a shard is told to do: some cases of one experiment, all of one shape.
+// A shard's task: some cases of one experiment, all of one shape.
 //
 //   <shard>/shard.json             written once, when the batch is submitted
 //   <shard>/attempts/0001/         one attempt of a job at it (attempt.hpp)
@@ -40,7 +40,7 @@ ShardPlan read_shard_plan(const std::filesystem::path& shard_folder);
 void mark_moved(const std::filesystem::path& shard_folder, const std::vector<std::int64_t>& cases);
 std::set<std::int64_t> moved_cases(const std::filesystem::path& shard_folder);
 
-// One start of one job: what tells its files from another's.
+// One start of one job: distinguishes its files from another's.
 struct JobStart {
   std::string job;           // "" without a scheduler
   std::int64_t restart = 0;  // how often the scheduler has started it before

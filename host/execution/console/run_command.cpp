@@ -109,7 +109,7 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
   if (options.launched && options.launched->rank > 0) {
     std::signal(SIGUSR1, SIG_IGN);  // it is for the process that leads
     const int code = run::follow(*options.launched, folder, wireup_patience);
-    // The verdict of the one that leads counts, and srun must not end it because this one was told to end first.
+    // The verdict of the one that leads counts, and srun must not end it because this one was asked to end first.
     return code == exit_interrupted ? exit_ok : code;
   }
   // What cannot be mended by another start must not look like a job that was killed.

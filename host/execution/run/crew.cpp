@@ -21,7 +21,7 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   try {
     gather(patience, interrupts);
   } catch (const wireup::WireupError& error) {
-    // The service names what was asked of it, which is a word of its own.
+    // The service's text begins with its internal name for the request.
     std::string text = error.what();
     if (const std::string asked = fmt::format("exchange '{}': ", hello_name); text.starts_with(asked))
       text =

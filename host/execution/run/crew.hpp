@@ -38,7 +38,7 @@ class Crew {
   const wireup::Endpoint& endpoint();
   wireup::KeyValueStore& store() { return store_; }
 
-  // Launched: tells the follower of the specification's rank to run it.
+  // Launched: asks the follower of the specification's rank to run it.
   void give_order(const worker::CaseSpec& spec);
   // Launched: what a follower has said of its rank. `case_prefix` names the case.
   std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);

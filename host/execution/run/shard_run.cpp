@@ -293,7 +293,7 @@ class ShardRun {
     return std::nullopt;
   }
 
-  // An error of this process says nothing of the case at hand.
+  // An error of this process does not concern the current case.
   RecordedCase run_or_leave(const CasePlan& planned, const CaseContext& context, shard::Journal& journal) {
     try {
       return run_and_record(planned, context);

@@ -36,7 +36,7 @@ class TelemetryFigures {
   void begin(const assay_telemetry_sample& sample, double now_s = 0);
   // `now_s`: when the sample was taken, on the clock of the steps (step_utilisation.hpp).
   void within(const assay_telemetry_sample& sample, double now_s = 0);
-  // What is told of a moment (clocks, power, temperature, what holds the clocks down) counts only when nothing came
+  // What is reported of a moment (clocks, power, temperature, what holds the clocks down) counts only when nothing came
   // within: the work is over when a window ends.
   void end(const assay_telemetry_sample& sample, double now_s = 0);
 
@@ -47,7 +47,7 @@ class TelemetryFigures {
   double period_s() const { return period_s_; }
   std::optional<record::Figure> utilisation() const;
   bool is_of_gpu() const { return is_of_gpu_; }
-  // The longest time over which a utilisation was averaged, 0 where none was told.
+  // The longest time over which a utilisation was averaged, 0 if none was reported.
   double utilisation_span_s() const { return longest_span_s_; }
   // Shares of the window's time by the name of what holds the clocks down; nothing where the device does not tell.
   std::optional<std::map<std::string, double>> throttle() const;

@@ -52,7 +52,7 @@ void ObservedWindow::tell(record::CaseResult& result, const CaseSpec& spec, Rank
     }
   }
   result.contention = processor_shares_of(contention_);
-  if (!spec.values.profile.ncu)  // whose times nobody is told
+  if (!spec.values.profile.ncu)  // its times are not reported
     for (std::string& note :
          contention_notes(contention_, threads_given(), static_cast<std::uint64_t>(threads_of_case)))
       result.note(std::move(note));

@@ -53,8 +53,8 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   // Not looked at on a GPU: the graph of the backward has both on the gradient of a score.
   if (p.soft_cap > 0.0F && p.dropout > 0.0F)
     return "a soft cap and dropout given; 16-bit attention serves one of them: use fp32";
-  // cuDNN takes each document as a sequence of its own ("packed" or THD layout). Not looked at on a GPU is what is
-  // refused.
+  // cuDNN takes each document as a separate sequence ("packed" or THD layout). What is refused here has not been tried
+  // on a GPU.
   if (p.documents > 0) {
     if (!p.causal || p.queries != p.keys)
       return "documents given without a causal mask of as many queries as keys; 16-bit attention serves packed "

@@ -1,4 +1,5 @@
-// What NVML tells of one GPU. Plain C++, without the CUDA runtime: a library that pretends to be NVML tests all of it.
+// What NVML reports of one GPU. Plain C++, without the CUDA runtime: a library that pretends to be NVML tests all of
+// it.
 #pragma once
 #include <assay/telemetry.h>
 
@@ -11,7 +12,7 @@
 
 namespace assay::cuda {
 
-// NVML, opened and initialised. The library stays loaded: the driver keeps threads of its own.
+// NVML, opened and initialised. The library stays loaded: the driver keeps its own threads.
 class NvmlLibrary {
  public:
   explicit NvmlLibrary(const char* file);  // throws Error(ASSAY_UNSUPPORTED) with the remedy

@@ -64,7 +64,7 @@ typedef struct assay_device_api {
   assay_status (*event_record)(assay_device*, assay_event*, void* stream) ASSAY_NOEXCEPT;
   /* Blocks until the event has happened. */
   assay_status (*event_synchronize)(assay_device*, assay_event*) ASSAY_NOEXCEPT;
-  /* Nanoseconds on the device's timeline from `begin` to `end`, both of which have happened. */
+  /* Nanoseconds on the device's timeline from `begin` to `end`; both have happened. */
   assay_status (*event_elapsed_ns)(assay_device*, assay_event* begin, assay_event* end, double* out) ASSAY_NOEXCEPT;
   /* 256-byte aligned and backed by real memory when it returns, or ASSAY_OUT_OF_MEMORY. */
   assay_status (*allocate)(assay_device*, size_t bytes, void** out) ASSAY_NOEXCEPT;

@@ -1,6 +1,6 @@
-// The account of a training's steps (assay.account/1), kept on the device by the steps themselves: a step begins by
-// making its loss and some places of its gradients unreadable, and ends by counting itself and leaving its marks, the
-// loss and sums over these places of gradients and weights. A step that does only a part of its work leaves other
+// The account of a training's steps (assay.account/1), which the steps themselves keep on the device. A step begins by
+// making its loss and some places of its gradients unreadable. It ends by counting itself and leaving its marks: the
+// loss, and sums over these places of gradients and weights. A step that does only a part of its work leaves other
 // marks than one that does it all, or none.
 #pragma once
 #include <assay/plugin.hpp>
