@@ -66,7 +66,8 @@ struct OutputSettings {
   std::string verify = "full";         // full | first | sampled: which cases are verified in full
   std::filesystem::path dir = "results";
   std::vector<std::string> formats = {"json", "csv", "markdown"};
-  std::vector<std::string> columns;  // empty: chosen from the workload's tables
+  std::vector<std::string> columns;           // empty: chosen from the workload's tables
+  std::vector<std::string> reported_columns;  // of these, those that only a program's report can fill
   // Axes and the values that make a case the baseline of those that differ in nothing else; empty: there is none.
   std::vector<std::pair<std::string, Value>> relative_to;
 };

@@ -130,7 +130,10 @@ class SectionReader {
     for (const auto& element : columns.elements) {
       const auto* column = std::get_if<std::string>(&element.value);
       if (element.kind != Node::Kind::scalar || !column || record::is_column(*column, names)) continue;
-      if (vocabulary_.schema()->is_open) continue;  // its program may report a phase or a metric of any name
+      if (vocabulary_.schema()->is_open) {  // its program may report a phase or a metric of any name
+        draft_.experiment.output.reported_columns.push_back(*column);
+        continue;
+      }
       if (const auto of_ratio = record::column_of_ratio(*column); of_ratio || *column == record::speedup_column) {
         check_relative_column(element, *column, std::string(of_ratio.value_or("step.mean_ms")), names, label);
         continue;

@@ -152,6 +152,7 @@ std::string below_table(const std::vector<record::CaseRecord>& records, const st
                         const RunSource& source) {
   std::string text;
   for (const std::string& line : problem_lines(records, allow)) text += fmt::format("- {}\n", line);
+  for (const std::string& line : validity_lines(records)) text += fmt::format("- {}\n", line);
   for (const std::string& line : note_lines(records)) text += fmt::format("- {}\n", line);
   if (!text.empty()) text += '\n';
   return text + origin_line(records, source) + ".\n";

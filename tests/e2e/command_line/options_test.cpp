@@ -69,6 +69,16 @@ TEST_F(CommandLine, AnOptionTakesNoOptionForItsValue) {
   }
 }
 
+TEST_F(CommandLine, JsonIsAskedForAlike) {
+  for (const char* command : {"table", "compare", "kernels"}) {
+    const RunResult help = run({command, "--help"});
+    EXPECT_PRED2(contains, help.output, "--json") << command;
+    const RunResult both = run({command, "run", "--json", "--format", "csv"});
+    EXPECT_EQ(both.exit.code, 2) << both.output;
+    EXPECT_PRED2(contains, both.output, "--json and --format csv are two forms") << command;
+  }
+}
+
 TEST_F(CommandLine, AParameterIsNoOption) {
   expect_refusal({"--nhead", "16"}, "unknown option '--nhead'; " + set_with + ": --set heads=16; see");
   expect_refusal({"--num-heads=8"}, set_with + ": --set heads=8");

@@ -58,6 +58,12 @@ TEST(OwnParams, OneThatIsTwoThingsIsAMistake) {
   EXPECT_NE(mistakes[0].find("[sweep] kind is 1; expected a string"), std::string::npos) << mistakes[0];
 }
 
+TEST(OwnParams, ColumnsThatOnlyAReportFillsAreKnown) {
+  const auto result = parse_open(experiment_text("[output]\ncolumns = [\"status\", \"rank_loss\", \"step.mean_ms\"]"));
+  ASSERT_TRUE(result.experiment) << lines(result).front();
+  EXPECT_EQ(result.experiment->output.reported_columns, std::vector<std::string>{"rank_loss"});
+}
+
 TEST(Words, AnArrayOfStringsIsOneText) {
   const auto result = parse_open(experiment_text("", "command = [\"a b\", 'c\\\"', \"\", \"d\"]"));
   ASSERT_TRUE(result.experiment) << lines(result).front();

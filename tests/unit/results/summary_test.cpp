@@ -241,6 +241,18 @@ TEST_F(ViewsOfARun, AreWholeWhenTheyAreSharedAlone) {
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
 }
 
+TEST_F(ViewsOfARun, AColumnThatNoProgramReportedIsNamed) {
+  RunFolder run = create();
+  run.append(ok_record());
+  experiment::Experiment experiment = sweep();
+  experiment.output.columns = experiment.output.reported_columns = {"loss", "ratio", "los.mean", "other"};
+  EXPECT_EQ(write_views(run.path(), experiment).warnings,
+            (std::vector<std::string>{
+                "column 'loss' of [output] columns is empty: no program reported it; did you mean 'loss.mean'?",
+                "column 'los.mean' of [output] columns is empty: no program reported it; did you mean 'loss.mean'?",
+                "column 'other' of [output] columns is empty: no program reported it"}));
+}
+
 TEST_F(ViewsOfARun, ATornLineIsPassedOn) {
   RunFolder run = create();
   run.append(ok_record());

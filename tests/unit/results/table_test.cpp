@@ -92,7 +92,7 @@ TEST(Table, DefaultsOfATrainingSweepFit120Columns) {
   }
   experiment::Experiment experiment;
   const Table table = make_table(default_columns(experiment, records), records);
-  ASSERT_EQ(table.columns.size(), 13u);
+  ASSERT_EQ(table.columns.size(), 14u);
   for (const std::string& line : lines_of(table_on_terminal(table, 120))) EXPECT_LE(display_width(line), 120u) << line;
 }
 
