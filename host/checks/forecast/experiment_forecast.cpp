@@ -111,6 +111,13 @@ bool allows_oom(const experiment::Experiment& experiment) {
   return std::find(allow.begin(), allow.end(), "oom") != allow.end();
 }
 
+bool is_fine(const Forecast& forecast, const experiment::Experiment& experiment) {
+  const bool may_be_oom = allows_oom(experiment);
+  return std::all_of(forecast.cases.begin(), forecast.cases.end(), [&](const CaseForecast& c) {
+    return (may_be_oom || c.fits != Fits::no) && c.walk.state != WalkState::refused;
+  });
+}
+
 std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& given) {
   std::vector<record::CaseRecord> records;
   for (const std::string& each : given)

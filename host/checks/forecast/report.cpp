@@ -246,8 +246,8 @@ std::string below_table(const Forecast& forecast) {
   const auto with_beside = std::find_if(forecast.cases.begin(), forecast.cases.end(),
                                         [](const CaseForecast& c) { return c.beside_mib > 0; });
   if (with_beside != forecast.cases.end())
-    text += fmt::format("process: of each {:.0f} MiB or more are the driver's and the libraries' own\n",
-                        least_beside(forecast));
+    text += fmt::format("process: of each {:.0f} MiB or more are {} and the libraries' own\n", least_beside(forecast),
+                        device.kind == "cpu" ? "the program's" : "the driver's");
   for (const std::string& note : forecast.notes) text += "note: " + note + "\n";
   return text;
 }

@@ -89,7 +89,10 @@ struct Case {
   std::int64_t namesake = 1;
   std::optional<std::int64_t> repeat;   // which time of [run] repeat, from 1; nothing where each case runs once
   std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included
-  std::set<std::string> given_params;   // those that the file, --set or an axis gives a value: no preset does
+  // Integers of a workload that takes parameters of any name (`items_per_step = "{batch}"`): the parameter whose value
+  // each has.
+  std::map<std::string, std::string> params_from;
+  std::set<std::string> given_params;  // those that the file, --set or an axis gives a value: no preset does
   MeasureSettings measure;
   RunSettings run;
   ClusterSettings cluster;

@@ -267,9 +267,24 @@ class SectionReader {
         continue;
       }
       const std::string label = "[workload.params] " + member.key;
+      if (const auto from = parameter_meant(member)) {
+        draft_.base.params_from[member.key] = *from;
+        vocabulary_.set(draft_.base, member.key, vocabulary_.param(member.key)->default_value);
+        continue;
+      }
       if (const auto value = vocabulary_.check(member.key, member.node, label, mistakes_))
         vocabulary_.set(draft_.base, member.key, *value);
     }
+  }
+
+  // "{batch}" for an integer, of a workload whose program has parameters by that name.
+  std::optional<std::string> parameter_meant(const TableMember& member) const {
+    const auto* text = std::get_if<std::string>(&member.node.value);
+    if (!vocabulary_.schema()->is_open || vocabulary_.param(member.key)->type != plugin::ParamType::integer ||
+        member.node.kind != Node::Kind::scalar || !text || text->size() < 3 || text->front() != '{' ||
+        text->back() != '}')
+      return std::nullopt;
+    return text->substr(1, text->size() - 2);
   }
 
   void fill_defaults(const TableMember* workload) {
