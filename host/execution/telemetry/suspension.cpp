@@ -59,7 +59,7 @@ Suspension SuspensionProbe::end() {
   return found;
 }
 
-record::Validity with_suspension(record::Validity validity, const Suspension& suspension) {
+std::string text_of(const Suspension& suspension) {
   const auto times = [](std::int64_t count) { return fmt::format("{} {}", count, count == 1 ? "time" : "times"); };
   std::vector<std::string> found;
   if (suspension.continued > 0)
@@ -70,12 +70,15 @@ record::Validity with_suspension(record::Validity validity, const Suspension& su
                                 times(suspension.children_continued)));
   if (suspension.asleep_s > 0)
     found.push_back(fmt::format("the machine was suspended for {:.1f} s while it was measured", suspension.asleep_s));
-  if (found.empty()) return validity;
-  const std::string text = fmt::format("{}", fmt::join(found, "; "));
+  return found.empty() ? "" : fmt::format("{}; measure again", fmt::join(found, "; "));
+}
+
+record::Validity with_suspension(record::Validity validity, const Suspension& suspension) {
+  const std::string text = text_of(suspension);
+  if (text.empty()) return validity;
   const bool has_reason =
       validity.verdict == record::ValidityVerdict::contended || validity.verdict == record::ValidityVerdict::throttled;
-  return {record::ValidityVerdict::contended,
-          text + "; measure again" + (has_reason ? "; " + validity.text : std::string())};
+  return {record::ValidityVerdict::contended, text + (has_reason ? "; " + validity.text : std::string())};
 }
 
 }  // namespace assay::host::telemetry

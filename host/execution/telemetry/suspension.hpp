@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <string>
 
 #include "record/case_record.hpp"
 
@@ -29,6 +30,8 @@ class SuspensionProbe {
   }, child_before_{};
 };
 
+// What stood still; "" where nothing did.
+std::string text_of(const Suspension& suspension);
 // `validity`, unless something stood still.
 record::Validity with_suspension(record::Validity validity, const Suspension& suspension);
 

@@ -96,6 +96,22 @@ TEST(Table, DefaultsOfATrainingSweepFit120Columns) {
   for (const std::string& line : lines_of(table_on_terminal(table, 120))) EXPECT_LE(display_width(line), 120u) << line;
 }
 
+TEST(Table, PeopleReadUnitsThatFit) {
+  Table table{{"step.mean_ms", "bytes_per_s", "memory.peak_mib", "gbytes_per_s"}, {}};
+  for (const double factor : {1.0, 0.5})
+    table.rows.push_back({record::number_cell(0.001951 * factor), record::number_cell(33590118142 * factor),
+                          record::number_cell(2e5 * factor), record::number_cell(3e7 * factor)});
+  EXPECT_EQ(to_terminal(table, 120),
+            "step.mean_us  Gbytes_per_s  memory.peak_gib  gbytes_per_s\n"
+            "────────────  ────────────  ───────────────  ────────────\n"
+            "       1.951         33.59            195.3    30,000,000\n"
+            "      0.9755         16.80            97.66    15,000,000\n");
+  EXPECT_TRUE(to_markdown(table).starts_with("| step.mean_us | Gbytes_per_s |")) << to_markdown(table);
+  EXPECT_TRUE(to_csv(table).starts_with("step.mean_ms,bytes_per_s,")) << to_csv(table);
+  table.rows.push_back({record::number_cell(1.0), {}, {}, {}});
+  EXPECT_TRUE(to_terminal(table, 120).starts_with("step.mean_ms  Gbytes_per_s")) << "one unit a column";
+}
+
 TEST(Table, CsvHasALineForEachRow) {
   Json record = oom_record();
   record["notes"] = {"two\nlines"};
