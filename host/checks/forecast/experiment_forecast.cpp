@@ -185,6 +185,7 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
   basis.ask_device = [&](const std::string&) { return as_found(device, options.devices.value_or(device.count)); };
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
+  basis.wants_hashes = false;
   const run::RunPlan plan = run::make_plan(experiment, basis);
 
   // What is not to be run, or not there, is not walked through.
@@ -195,15 +196,16 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
   std::int32_t ranks_of_all = 0;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const run::CasePlan& planned = plan.cases[i];
-    all[i].request = {planned.values, planned.ranks};
     if (planned.values.run.ranks == experiment::ranks_all) ranks_of_all = planned.ranks;
     if (const std::string why = why_not_planned(planned.values, device.kind); !why.empty()) {
+      all[i].request = {planned.values, planned.ranks};
       all[i].walk.reason = why;
     } else if (planned.refusal) {
+      all[i].request = {planned.values, planned.ranks};
       all[i].walk.state = WalkState::unsupported;
       all[i].walk.reason = planned.refusal->reason;
     } else {
-      request.cases.push_back(all[i].request), walked.push_back(i);
+      request.cases.push_back({planned.values, planned.ranks}), walked.push_back(i);
     }
   }
   ForecastOfExperiment result;
@@ -236,6 +238,7 @@ console::RefusedCases refused_on(const run::LoadedExperiment& loaded,
   basis.ask_device = [&](const std::string&) { return as_found(device, device.count); };
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
+  basis.wants_hashes = false;
   std::vector<WalkRequest> requests;
   for (const run::CasePlan& planned : run::make_plan(loaded.experiment, basis).cases)
     if (planned.values.run.device == wanted && !planned.refusal) requests.push_back({planned.values, planned.ranks});

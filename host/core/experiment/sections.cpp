@@ -39,12 +39,14 @@ class SectionReader {
   }
 
  private:
+  // The list of all names, dozens of them, only where none of them is near.
   void unknown(const TableMember& member, const std::string& where, const Names& known, const Names& hints) {
     const char* what = member.node.is_table() && where.empty() ? "table" : "key";
-    mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}{}", what, member.key,
-                                            where.empty() ? "" : " in [" + where + "]", fmt::join(known, ", "),
-                                            where == "workload.params" ? vocabulary_.own_param_rule() : std::string(),
-                                            did_you_mean_key(member.key, hints)));
+    const std::string meant = did_you_mean_key(member.key, hints);
+    mistakes_.add(member.place,
+                  fmt::format("unknown {} '{}'{}{}{}{}", what, member.key, where.empty() ? "" : " in [" + where + "]",
+                              meant.empty() ? fmt::format("; known: {}", fmt::join(known, ", ")) : "",
+                              where == "workload.params" ? vocabulary_.own_param_rule() : std::string(), meant));
   }
 
   void missing(const std::string& what, const std::string& expected, const TableMember* near) {

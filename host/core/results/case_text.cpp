@@ -32,10 +32,10 @@ std::string case_summary(const record::CaseRecord& record) {
   }
   if (const record::Cell mean_ms = record::cell_of(record, "step.mean_ms"); !mean_ms.empty())
     summary += fmt::format(" step {} ms", record::display_text(mean_ms));
-  // One step has no scatter: "± 0.0%" would say that it is known exactly.
+  // One step has no scatter: "cv 0.0%" would say that it is known exactly.
   if (const auto cv_percent = record::cell_of(record, "step.cv_percent").number();
       cv_percent && record::cell_of(record, "step.n").number().value_or(0) > 1)
-    summary += fmt::format(" ± {:.1f}%", *cv_percent);
+    summary += fmt::format(", cv {:.1f}%", *cv_percent);
   if (!record.result.verify) return summary;
   const record::VerificationResult& verify = *record.result.verify;
   if (verify.status == record::Verification::partial) summary += ", verified in part";

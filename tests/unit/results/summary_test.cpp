@@ -78,7 +78,7 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
                     {"by_status", {{"ok", 1}, {"oom", 1}}},
                     {"wall_s", 4.75},
                     {"lines",
-                     {"size=small measure.warmup=5: ok step 1,243 ms ± 0.8%",
+                     {"size=small measure.warmup=5: ok step 1,243 ms, cv 0.8%",
                       "size=xl measure.warmup=5: oom: wanted 31,250 MiB of 24,000 MiB"}}};
   EXPECT_EQ(summary["summary"], totals);
 }

@@ -142,10 +142,10 @@ TEST(CaseText, ProblemsSayWhereAndWhy) {
 }
 
 TEST(CaseText, SummaryAndLabel) {
-  EXPECT_EQ(case_summary(ok_record()), "ok step 1,243 ms ± 0.8%");
+  EXPECT_EQ(case_summary(ok_record()), "ok step 1,243 ms, cv 0.8%");
   Json in_part = ok_record();
   in_part["verify"]["status"] = "partial";
-  EXPECT_EQ(case_summary(in_part), "ok step 1,243 ms ± 0.8%, verified in part");
+  EXPECT_EQ(case_summary(in_part), "ok step 1,243 ms, cv 0.8%, verified in part");
   Json of_one_step = ok_record();
   of_one_step["phases"]["step"]["n"] = 1;
   of_one_step["phases"]["step"]["cv"] = 0.0;
