@@ -231,7 +231,7 @@ TEST_F(Command, FaultsHaveClearReasons) {
        "failed",
        {"the program in step 0 ended with exit status 3; the end of its standard error:\nfirst\nlast words"}},
       {"os.kill(os.getpid(), 11)", "failed", {"was ended by signal 11 (Segmentation fault)"}},
-      {"sys.exit(0)", "failed", {"in step 0 ended with exit status 0", "It is not to end before it asks for a step"}},
+      {"sys.exit(0)", "failed", {"in step 0 ended with exit status 0", "keep iterating assay.steps() until it stops"}},
       {"os.write(3, b'\\x00\\xffgarbage\\n'); ",
        "failed",
        {"the program wrote \"??garbage\" to ASSAY_FD; expected step, begin NAME"}},

@@ -139,6 +139,10 @@ TEST(CaseText, ProblemsSayWhereAndWhy) {
           "rank 1]",
           "case 4 (size=xl measure.warmup=5): crashed: no reason was given"}));
   EXPECT_TRUE(problem_lines({ok_record()}, {}).empty());
+  crashed["reason"] = "ended with 1:\nTraceback:\n  File \"x.py\"\n    import nothing\n";
+  EXPECT_EQ(problem_lines({crashed}, {}),
+            std::vector<std::string>{"case 4 (size=xl measure.warmup=5): crashed: ended with 1: | Traceback: | File "
+                                     "\"x.py\" | import nothing"});
 }
 
 TEST(CaseText, SummaryAndLabel) {
