@@ -122,6 +122,34 @@ void Options::add_words(const char* name, std::vector<std::string>& values, cons
   visible_.add_options()(name, po::value(&values)->multitoken(), help.c_str());
 }
 
+namespace {
+
+// Throws UsageError where --format names another form.
+bool asks_for_json(const po::variables_map& values) {
+  if (!values.count("json")) return false;
+  if (values.count("format") && !values["format"].defaulted())
+    if (const auto* text = boost::any_cast<std::string>(&values["format"].value()); text && *text != "json")
+      throw UsageError(fmt::format("--json and --format {} are two forms; expected one of them", *text));
+  return true;
+}
+
+constexpr const char* help_of_json = "as --format json";
+
+}  // namespace
+
+void Options::add_json(std::string& format) {
+  visible_.add_options()("json", help_of_json);
+  takers_.emplace_back([&format](const Values& values) {
+    if (asks_for_json(values)) format = "json";
+  });
+}
+void Options::add_json(std::optional<std::string>& format) {
+  visible_.add_options()("json", help_of_json);
+  takers_.emplace_back([&format](const Values& values) {
+    if (asks_for_json(values)) format = "json";
+  });
+}
+
 void Options::positional(const char* name, std::vector<std::string>& values, int most, const char* missing) {
   positional_ = name, most_ = most;
   if (missing) missing_ = missing;

@@ -40,6 +40,9 @@ class Options {
   void add(const char* name, std::vector<std::int64_t>& values, const std::string& help);
   // Takes all words up to the next option: "--cost 3 5.50".
   void add_words(const char* name, std::vector<std::string>& values, const std::string& help);
+  // --json beside a --format that names it: each command that has JSON gives it for --json.
+  void add_json(std::string& format);
+  void add_json(std::optional<std::string>& format);
   // `given` becomes true where the command line has the option, though it has a default.
   void notice(const char* name, bool& given);
 

@@ -13,7 +13,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 extern char** environ;
 
@@ -33,6 +35,14 @@ constexpr unsigned reads_between_looks = 64;
 
 std::string text_of_errno(int error) { return std::strerror(error); }
 
+// The folder of assay.py beside the program that this process runs, PREFIX/bin/assay; "" where it has none.
+std::string client_folder() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path folder = program.parent_path().parent_path() / "share" / "assay" / "command";
+  return !error && std::filesystem::is_regular_file(folder / "assay.py", error) ? folder.string() : "";
+}
+
 // The environment of this process with the variables of the settings, and then with `more`.
 std::vector<std::string> environment_of(const Settings& settings,
                                         const std::vector<std::pair<std::string, std::string>>& more) {
@@ -50,6 +60,11 @@ std::vector<std::string> environment_of(const Settings& settings,
     else
       variables["LD_LIBRARY_PATH"] = outer->second;
     variables.erase(outer);
+  }
+  // `import assay` finds the module without a copy of it; what the user's own path has comes first.
+  if (const std::string folder = client_folder(); !folder.empty()) {
+    std::string& path = variables["PYTHONPATH"];
+    path += (path.empty() ? "" : ":") + folder;
   }
   for (const auto& [name, value] : more) variables[name] = value;
   for (const Variable& variable : settings.environment) {

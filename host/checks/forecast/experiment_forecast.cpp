@@ -111,6 +111,13 @@ bool allows_oom(const experiment::Experiment& experiment) {
   return std::find(allow.begin(), allow.end(), "oom") != allow.end();
 }
 
+bool is_fine(const Forecast& forecast, const experiment::Experiment& experiment) {
+  const bool may_be_oom = allows_oom(experiment);
+  return std::all_of(forecast.cases.begin(), forecast.cases.end(), [&](const CaseForecast& c) {
+    return (may_be_oom || c.fits != Fits::no) && c.walk.state != WalkState::refused;
+  });
+}
+
 std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& given) {
   std::vector<record::CaseRecord> records;
   for (const std::string& each : given)
@@ -179,6 +186,7 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
   basis.ask_device = [&](const std::string&) { return as_found(device, options.devices.value_or(device.count)); };
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
+  basis.wants_hashes = false;
   const run::RunPlan plan = run::make_plan(experiment, basis);
 
   // What is not to be run, or not there, is not walked through.
@@ -189,15 +197,16 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
   std::int32_t ranks_of_all = 0;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const run::CasePlan& planned = plan.cases[i];
-    all[i].request = {planned.values, planned.ranks};
     if (planned.values.run.ranks == experiment::ranks_all) ranks_of_all = planned.ranks;
     if (const std::string why = why_not_planned(planned.values, device.kind); !why.empty()) {
+      all[i].request = {planned.values, planned.ranks};
       all[i].walk.reason = why;
     } else if (planned.refusal) {
+      all[i].request = {planned.values, planned.ranks};
       all[i].walk.state = WalkState::unsupported;
       all[i].walk.reason = planned.refusal->reason;
     } else {
-      request.cases.push_back(all[i].request), walked.push_back(i);
+      request.cases.push_back({planned.values, planned.ranks}), walked.push_back(i);
     }
   }
   ForecastOfExperiment result;
@@ -230,6 +239,7 @@ console::RefusedCases refused_on(const run::LoadedExperiment& loaded,
   basis.ask_device = [&](const std::string&) { return as_found(device, device.count); };
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
+  basis.wants_hashes = false;
   std::vector<WalkRequest> requests;
   for (const run::CasePlan& planned : run::make_plan(loaded.experiment, basis).cases)
     if (planned.values.run.device == wanted && !planned.refusal) requests.push_back({planned.values, planned.ranks});

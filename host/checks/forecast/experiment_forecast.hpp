@@ -34,6 +34,8 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
 
 // [run] allow has "oom": a case that does not fit is what its author wants to see.
 bool allows_oom(const experiment::Experiment& experiment);
+// No case is refused, and none does not fit unless it may be oom.
+bool is_fine(const Forecast& forecast, const experiment::Experiment& experiment);
 
 // Prints the table of it, and what belongs below.
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest = "");

@@ -11,10 +11,12 @@ namespace {
 
 constexpr double record_mib = 0.04;       // a case's line in cases.jsonl, its log and its part of the tables
 constexpr double taken_files_mib = 45.0;  // the copies of assay's libraries below a run
+// A worker's code, libraries and heap on the CPU: 17 to 25 of small cases.
+constexpr double usual_cpu_process_mib = 22;
 
 // What the process of such a case holds beside its account.
 double beside_mib(const Walk& walk, const experiment::DeviceDescription& device) {
-  if (device.kind == "cpu") return 0;
+  if (device.kind == "cpu") return device.context_mib.value_or(usual_cpu_process_mib);
   const bool multiplies = walk.operations[product_kind].count > 0;
   return device.context_mib.value_or(usual_context_mib) + device.kernels_mib.value_or(usual_kernels_mib) +
          (multiplies ? device.products_mib.value_or(usual_products_mib) : 0) +
@@ -47,13 +49,13 @@ std::optional<double> limit_of_rank_mib(const WalkRequest& request, const experi
 }
 
 double peak_mib(const Walk& walk, const WalkRequest& request, const experiment::DeviceDescription& device) {
-  return sharers_of(request, device) * static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
+  return sharers_of(request, device) * (static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device));
 }
 
 Fits fits_into(const Walk& walk, const WalkRequest& request, const experiment::DeviceDescription& device) {
   if (walk.state == WalkState::too_large) return Fits::no;
   if (walk.state != WalkState::walked) return Fits::not_known;
-  const double of_rank_mib = static_cast<double>(walk.peak_total) / mib;
+  const double of_rank_mib = static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
   if (of_rank_mib > limit_of_rank_mib(request, device).value_or(of_rank_mib)) return Fits::no;
   if (device.memory_total_mib == 0) return Fits::not_known;
   return peak_mib(walk, request, device) <= device.memory_total_mib ? Fits::yes : Fits::no;
@@ -70,8 +72,8 @@ std::vector<std::string> notes_on_limit(const Forecast& forecast) {
         "limit"};
   return {fmt::format(
       "{} of {} cases {} [run] memory_limit, which fits is held against, too; the limit also counts what a worker "
-      "holds of itself and takes for its verification, which are not planned: with a limit that is little above "
-      "process peak a case is oom though it fits here",
+      "takes for its verification, which is not planned: with a limit that is little above process peak a case is oom "
+      "though it fits here",
       limited, cases.size(), limited == 1 ? "has a" : "have a")};
 }
 
@@ -159,7 +161,7 @@ Forecast make_forecast(const ForecastRequest& request) {
     has_no_peak = has_no_peak || (c.walk.flops > 0 && request.device.flops_per_s(c.walk.arithmetic) == 0);
     c.beside_mib = beside_mib(c.walk, request.device);
     c.process_mib =
-        sharers_of(c.request, request.device) * static_cast<double>(c.walk.at_step.total()) / mib + c.beside_mib;
+        sharers_of(c.request, request.device) * (static_cast<double>(c.walk.at_step.total()) / mib + c.beside_mib);
     c.peak_mib = peak_mib(c.walk, c.request, request.device);
     add_least_time(c, request.device);
     if (!earlier.empty()) add_expected(c, calibration);
@@ -192,16 +194,17 @@ Forecast make_forecast(const ForecastRequest& request) {
         fmt::format("{} states no link; what ranks send is not counted in the times", request.device.file));
   if (has_no_peak)
     forecast.notes.push_back(
-        fmt::format("{} states no peak of an arithmetic that cases use; their operations are not "
-                    "counted in the least times",
+        fmt::format("no peak FLOP rate of an arithmetic that cases use is known ({}), so the least times ignore their "
+                    "operations",
                     request.device.file));
   for (std::string& note : notes_on_limit(forecast)) forecast.notes.push_back(std::move(note));
   if (request.device.memory_total_mib == 0)
     forecast.notes.push_back("how much memory the device has is not known, and so not what fits");
   if (request.device.kind == "cpu")
     forecast.notes.push_back(
-        "on the CPU the workspace of its kernels is not known before they run, and is not counted; nor is what the "
-        "process holds of itself, its program and its libraries");
+        fmt::format("a process on the CPU is taken to hold {:.0f} MiB beside its account; scratch memory of kernels is "
+                    "left out",
+                    request.device.context_mib.value_or(usual_cpu_process_mib)));
   return forecast;
 }
 

@@ -54,17 +54,13 @@ int plan_experiment(const PlanRequest& request) {
   else
     fmt::print("{}\n", result.loaded->experiment.name), print_forecast(planned, options.largest);
   for (const experiment::Mistake& mistake : planned.mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
-  const bool may_be_oom = allows_oom(result.loaded->experiment);
   const auto& cases = planned.forecast.cases;
-  const bool is_fine = std::all_of(cases.begin(), cases.end(), [&](const CaseForecast& c) {
-    return (may_be_oom || c.fits != Fits::no) && c.walk.state != WalkState::refused;
-  });
   const bool is_any_planned = std::any_of(cases.begin(), cases.end(), [](const CaseForecast& c) {
     return c.walk.state == WalkState::walked || c.walk.state == WalkState::too_large;
   });
   if (!is_any_planned && planned.mistakes.empty())
     fmt::print(stderr, "assay: no case could be planned, for the reasons above\n");
-  return is_fine && is_any_planned ? exit_ok : exit_failed;
+  return is_fine(planned.forecast, result.loaded->experiment) && is_any_planned ? exit_ok : exit_failed;
 }
 
 }  // namespace assay::host::forecast

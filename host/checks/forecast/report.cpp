@@ -83,8 +83,11 @@ results::Table table_of(const Forecast& forecast, const std::string& largest) {
   for (const char* name : {"fits", "process peak MiB", "at least ms", "by"}) table.columns.emplace_back(name);
   if (has_expected) table.columns.emplace_back("expected ms");
   if (!largest.empty()) table.columns.push_back(fmt::format("largest {}", largest));
+  // Once for all rows: looking through all cases for each of them would take time by the square of their number.
+  std::vector<std::size_t> kinds;
   for (std::size_t k = 0; k < memory_kind_count; ++k)
-    if (holds(forecast, k)) table.columns.push_back(fmt::format("{} MiB", memory_kind_name(k)));
+    if (holds(forecast, k)) kinds.push_back(k);
+  for (const std::size_t k : kinds) table.columns.push_back(fmt::format("{} MiB", memory_kind_name(k)));
   for (const CaseForecast& c : forecast.cases) {
     const bool is_there = c.walk.state == WalkState::walked;
     std::vector<Cell>& row = table.rows.emplace_back();
@@ -100,8 +103,8 @@ results::Table table_of(const Forecast& forecast, const std::string& largest) {
     row.push_back(record::text_cell(c.bound));
     if (has_expected) row.push_back(c.expected ? record::number_cell(c.expected->step_s * 1e3) : Cell{});
     if (!largest.empty()) row.push_back(largest_cell(c));
-    for (std::size_t k = 0; k < memory_kind_count; ++k)
-      if (holds(forecast, k)) row.push_back(optional_number(static_cast<double>(c.walk.peak.bytes[k]) / mib, is_there));
+    for (const std::size_t k : kinds)
+      row.push_back(optional_number(static_cast<double>(c.walk.peak.bytes[k]) / mib, is_there));
   }
   return table;
 }
@@ -247,8 +250,8 @@ std::string below_table(const Forecast& forecast) {
   const auto with_beside = std::find_if(forecast.cases.begin(), forecast.cases.end(),
                                         [](const CaseForecast& c) { return c.beside_mib > 0; });
   if (with_beside != forecast.cases.end())
-    text += fmt::format("process: of each {:.0f} MiB or more are the driver's and the libraries' own\n",
-                        least_beside(forecast));
+    text += fmt::format("process: of each {:.0f} MiB or more are {} and the libraries' own\n", least_beside(forecast),
+                        device.kind == "cpu" ? "the program's" : "the driver's");
   for (const std::string& note : forecast.notes) text += "note: " + note + "\n";
   return text;
 }

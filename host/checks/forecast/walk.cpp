@@ -24,10 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-fs::path folder_of_stand_ins() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return self.parent_path().parent_path() / "lib/assay/planned";
+const fs::path& folder_of_stand_ins() {
+  static const fs::path folder = [] {
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    return self.parent_path().parent_path() / "lib/assay/planned";
+  }();
+  return folder;
 }
 
 const char* arithmetic_name(assay_arithmetic arithmetic) {

@@ -17,11 +17,14 @@ std::string significant_digits(double number, int digits);
 // "3", "1, 3 and 5 to 9". `ascending`: sorted, without doubles, not empty.
 std::string number_list(std::span<const std::int64_t> ascending);
 
-// The note with '#' for each figure: 7.1, 1,243, 1.2e-06. Digits that belong to a word (bf16, sm_90) are none, nor is a
-// rank's number. Notes that differ in their figures alone have it in common.
+// The note with '#' for each figure: 7.1, -1,243, 1.2e-06. Digits that belong to a word (bf16, sm_90) are none, nor is
+// a rank's number. Notes that differ in their figures alone have it in common.
 std::string without_figures(std::string_view note);
-// Returns whether `note` has the higher one of the first figures that differ between two notes of the same words.
+// Returns whether `note` has the higher one of the first figures that differ between two notes of the same words. Their
+// signs do not count.
 bool has_higher_figures(std::string_view note, std::string_view than);
+// The first figures that differ between two notes of the same words: "7.6% to 18.7%", or "".
+std::string range_of_figures(std::string_view lowest, std::string_view highest);
 
 // Columns on a terminal: UTF-8 is decoded; combining marks take none, East Asian and emoji two.
 std::size_t display_width(std::string_view text);

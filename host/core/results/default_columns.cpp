@@ -128,6 +128,11 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   for (const record::CaseRecord& r : records)
     if (r.result.metrics)
       for (const auto& metric : *r.result.metrics) columns.add_if_any(metric.first);
+  // A workload that reports a figure of the case by the same name has chosen which statistic of the steps it is.
+  for (const record::CaseRecord& r : records)
+    if (r.result.step_metrics)
+      for (const auto& metric : *r.result.step_metrics)
+        if (!record::find(r.result.metrics, metric.first)) columns.add_if_any(metric.first + ".mean");
   for (const record::CaseRecord& r : records)
     if (r.result.phases)
       for (const auto& phase : *r.result.phases)

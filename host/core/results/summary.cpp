@@ -7,6 +7,7 @@
 #include "record/json.hpp"
 #include "results/case_order.hpp"
 #include "results/case_text.hpp"
+#include "results/column_choice.hpp"
 #include "results/default_columns.hpp"
 #include "results/epochs.hpp"
 #include "results/reader.hpp"
@@ -240,6 +241,8 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
   Views views;
   views.records = current_records(experiment, std::move(cases.records));
   views.warnings = std::move(cases.warnings);
+  for (std::string& text : texts_of_unreported(experiment.output.reported_columns, views.records))
+    views.warnings.push_back(std::move(text));
   RunSource source = run_source(run_folder, views.warnings);
   source.experiment = experiment.name;
   const auto& relative_to = experiment.output.relative_to;

@@ -199,7 +199,8 @@ int run_all(const RunRequest& request) {
   std::vector<run::LoadedExperiment> experiments;
   std::vector<experiment::Mistake> mistakes;
   for (const fs::path& file : files) {
-    run::LoadResult result = run::load_experiment({file, std::nullopt, set, request.filter, request.plugin_path});
+    run::LoadResult result =
+        run::load_experiment({file, std::nullopt, set, request.filter, request.plugin_path, request.text});
     if (result.loaded) experiments.push_back(std::move(*result.loaded));
     mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
   }

@@ -18,7 +18,8 @@ struct RefusedCases {
 };
 
 struct RunRequest {
-  std::vector<std::string> experiments;  // files
+  std::vector<std::string> experiments;  // files, or workloads that need none
+  std::optional<std::string> text;       // of the experiment, in the place of a file
   std::vector<std::string> set, filter, plugin_path;
   std::optional<std::string> output, shard;
   std::optional<std::int64_t> until;  // seconds since 1970

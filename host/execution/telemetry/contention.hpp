@@ -38,7 +38,8 @@ struct ContentionSample {
 };
 
 // Shares are of all the time of the processors this process may use, over the window; absent where the kernel does not
-// tell, or where the window is too short for the kernel's ticks (below 0.2 s).
+// tell, or where the window is too short for the kernel's ticks.
+inline constexpr double shortest_window_s = 0.2;
 struct Contention {
   std::optional<double> others_share;  // other processes
   std::optional<double> steal_share;   // the hypervisor gave it to another guest

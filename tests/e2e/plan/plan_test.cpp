@@ -217,7 +217,11 @@ TEST_F(Plan, ALimitOfMemoryIsHeldAgainstOnTheCpu) {
   EXPECT_EQ(plan["cases"][0]["fits"], false) << plan.dump();
   EXPECT_EQ(plan["cases"][1]["fits"], true) << plan.dump();
   const RunResult dry = run(run_arguments({"--dry-run"}));
+  EXPECT_EQ(dry.exit.code, 1) << "as plan";
   EXPECT_TRUE(contains(dry.output, "1 of 2 cases do not fit")) << dry.output;
+  EXPECT_TRUE(contains(dry.output, "taken to hold 22 MiB beside its account")) << dry.output;
+  EXPECT_FALSE(contains(dry.output, "  1  run.memory_limit")) << "the cases stand in the plan's table, once\n"
+                                                              << dry.output;
   EXPECT_TRUE(contains(dry.output, "2 of 2 cases have a [run] memory_limit")) << dry.output;
   const RunResult elsewhere = this->plan({"--device", "h200", "--set", "run.device=\"cuda\""});
   EXPECT_EQ(elsewhere.exit.code, 0) << elsewhere.output;

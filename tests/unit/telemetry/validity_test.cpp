@@ -62,6 +62,13 @@ record::Validity of_cpu(std::optional<double> others_share, std::optional<double
   return validity_of(true, nullptr, contention);
 }
 
+TEST(Validity, AWindowTooShortToJudgeSaysWhatIsNeeded) {
+  const record::Validity validity = of_cpu(std::nullopt);
+  EXPECT_EQ(validity.verdict, ValidityVerdict::unknown);
+  EXPECT_EQ(validity.text,
+            "measured for 0.1 s, and 0.2 s are needed to see contention; use more steps ([measure] steps)");
+}
+
 TEST(Validity, OfAGpuToItselfAtFullClocks) {
   const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_IDLE, 20, 0));
   EXPECT_EQ(validity.verdict, ValidityVerdict::valid) << validity.text;
