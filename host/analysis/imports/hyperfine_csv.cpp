@@ -58,9 +58,8 @@ ImportedRun read_hyperfine_csv(std::string_view text, const ImportOptions& optio
       const std::string& name = names[column];
       constexpr std::string_view prefix = "parameter_";
       if (name == "command" || name.starts_with(prefix)) {
-        const auto number = name == "command" ? std::nullopt : number_in(row[column]);
-        record.identity.params.emplace_back(name.starts_with(prefix) ? name.substr(prefix.size()) : name,
-                                            number ? record::count_if_whole(*number) : Value(row[column]));
+        record.identity.params.emplace_back(name == "command" ? name : name.substr(prefix.size()),
+                                            name == "command" ? Value(row[column]) : value_of_text(row[column]));
       } else {
         figures[name] = number_in(row[column]);
       }

@@ -109,6 +109,13 @@ std::optional<Value> value_of(const Json& value) {
   return std::nullopt;
 }
 
+Value value_of_text(const std::string& text) {
+  const auto number = number_in(text);
+  if (!number) return text;
+  Value value = record::count_if_whole(*number);
+  return to_text(value) == text ? value : Value(text);
+}
+
 namespace {
 
 void add_flat(const Json& object, const std::string& prefix, const std::string& owner, record::Named<Value>& params) {

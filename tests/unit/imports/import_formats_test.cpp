@@ -1,5 +1,5 @@
 // Files of other programs: made by google-benchmark 1.7.1, pytest-benchmark 5.3.1, mlperf-logging 4.1 and
-// hyperfine 1.15, and shortened; those of nccl-tests -J, rccl-tests, nvbench on a CPU and OSU by their documents.
+// hyperfine 1.15, and shortened; those of nccl-tests -J, rccl-tests and nvbench on a CPU by their documents.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -241,14 +241,6 @@ const std::string mlperf_log =
 :::MLLOG {"namespace": "", "time_ms": 1795942988863, "event_type": "INTERVAL_END", "key": "run_stop", "value": null, "metadata": {"file": "train.py", "lineno": 16, "status": "success"}}
 )ml";
 
-ImportedRun detected(const std::string& text) { return format_of(text, "").read(text, {}); }
-
-std::string with(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, text.npos) << from;
-  return at == text.npos ? text : text.replace(at, from.size(), to);
-}
-
 TEST(ImportFormats, GoogleBenchmark) {
   const ImportedRun run = detected(google_file);
   ASSERT_EQ(run.records.size(), 3u) << "two repetitions, and one that was skipped; no aggregate";
@@ -386,33 +378,6 @@ TEST(ImportFormats, RcclTestsLines) {
   EXPECT_DOUBLE_EQ(*step(run.records[0]).mean_ms, 0.01918);
   EXPECT_DOUBLE_EQ(metric(run.records[0], "busbw_gbytes_per_s"), 0.08);
   EXPECT_EQ(run.records[1].result.status, record::Status::wrong_result);
-}
-
-TEST(ImportFormats, OsuTestsOfOneLog) {
-  const ImportedRun run = detected(
-      "# OSU MPI Allreduce Latency Test v7.4\n# Datatype: MPI_FLOAT.\n"
-      "# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations        Validation\n"
-      "4  1.50  1.00  2.00  1000  Pass\n8  1.75  1.00  2.00  1000  Fail\n16 1.0 noise\n"
-      "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n1  2.50\n");
-  ASSERT_EQ(run.records.size(), 3u);
-  EXPECT_EQ(run.records[0].identity.workload, "osu:MPI Allreduce Latency");
-  EXPECT_EQ(param(run.records[0], "type"), "MPI_FLOAT");
-  EXPECT_DOUBLE_EQ(*step(run.records[0]).mean_ms, 0.0015);
-  EXPECT_DOUBLE_EQ(*step(run.records[0]).max_ms, 0.002);
-  EXPECT_EQ(step(run.records[0]).n, 1000);
-  EXPECT_EQ(run.records[1].result.status, record::Status::wrong_result);
-  EXPECT_FALSE(run.records[1].result.phases);
-  EXPECT_EQ(run.records[2].identity.workload, "osu:MPI Bandwidth");
-  EXPECT_DOUBLE_EQ(metric(run.records[2], "gbytes_per_s"), 0.0025);
-  EXPECT_NE(notes(run).find("rows torn by other output and left out: 1"), std::string::npos);
-  // What stands before the columns tells tests of one name apart; percentiles are figures beside the mean.
-  const std::string test = "# OSU MPI-CUDA Bandwidth Test v7.4\n# Send Buffer on ";
-  const std::string rows = "\n# Size   Bandwidth (MB/s)   P99 Tail BW(MB/s)\n1  12000  9000\n";
-  const ImportedRun two = detected(test + "DEVICE (D)" + rows + test + "HOST (H)" + rows);
-  ASSERT_EQ(two.records.size(), 2u);
-  EXPECT_EQ(param(two.records[1], "settings"), "Send Buffer on HOST (H)");
-  EXPECT_DOUBLE_EQ(metric(two.records[0], "gbytes_per_s"), 12);
-  EXPECT_DOUBLE_EQ(metric(two.records[0], "gbytes_per_s_P99"), 9);
 }
 
 TEST(ImportFormats, DevicesOfOneNvbenchFileAreCasesOfTheirOwn) {
