@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -62,6 +63,28 @@ TEST(Exports, GoogleBenchmarkIsReadBack) {
   for (const auto& entry : exported["benchmarks"])
     for (const char* key : {"name", "run_name", "run_type", "real_time", "cpu_time", "time_unit"})
       EXPECT_TRUE(entry.contains(key)) << key;
+}
+
+// compare.py pools what has one name.
+TEST(Exports, GoogleBenchmarkNamesAreOfOneCaseOfOneRun) {
+  std::vector<results::TabledRun> all = runs();
+  all[0].records.push_back(all[0].records[0]);
+  all[0].records[0].identity.repeat = 1;
+  all[0].records[2].identity.repeat = 2;
+  all.push_back(runs()[0]);
+  all[1].source.run = "20261130T080000Z-cd34";
+  all[1].records.push_back(all[1].records[1]);
+  all[1].records[2].identity.index = 2;  // another case, which no axis tells
+  std::map<std::string, std::int64_t> entries;
+  const nlohmann::json exported = nlohmann::json::parse(google_benchmark_json(all));
+  for (const auto& entry : exported["benchmarks"]) ++entries[entry["name"]];
+  const std::string first = "/run:a\"b/20261129T080000Z-ab12", second = "/run:a\"b/20261130T080000Z-cd34";
+  EXPECT_EQ(entries, (std::map<std::string, std::int64_t>{{"decoder/heads:8/repeat:1" + first, 3},
+                                                          {"decoder/heads:8/repeat:2" + first, 3},
+                                                          {"decoder/heads:16" + first, 1},
+                                                          {"decoder/heads:8" + second, 3},
+                                                          {"decoder/heads:16" + second + "/case:1", 1},
+                                                          {"decoder/heads:16" + second + "/case:2", 1}}));
 }
 
 TEST(Exports, MlperfLinesAreReadBack) {
