@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <set>
 
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
@@ -19,13 +20,29 @@ std::string format_list() {
   return text;
 }
 
+// A record that stands in two runs, one of them a copy or the same, would count twice for whoever reads the text.
+void drop_copies(std::vector<results::TabledRun>& runs, std::vector<std::string>& warnings) {
+  std::set<std::string> seen;
+  for (results::TabledRun& run : runs) {
+    const std::size_t dropped = std::erase_if(run.records, [&seen](const record::CaseRecord& record) {
+      const std::string key = record::measurement_key(record);
+      return !key.empty() && !seen.insert(key).second;
+    });
+    if (dropped > 0)
+      warnings.push_back(fmt::format("{} {} of {} stand in another of these runs, too, and count once", dropped,
+                                     dropped == 1 ? "record" : "records", run.source.run));
+  }
+  std::erase_if(runs, [](const results::TabledRun& run) { return run.records.empty(); });
+}
+
 int export_runs(const ExportRequest& request) {
   std::vector<std::string> names;
   for (const Format& format : all_formats()) names.emplace_back(format.name);
   if (!request.format) throw UsageError(fmt::format("export needs --format: {}", fmt::join(names, ", ")));
   const Format& format = format_of(*request.format);
   std::vector<std::string> warnings;
-  const auto runs = results::read_tabled_runs(request.runs, warnings);
+  auto runs = results::read_tabled_runs(request.runs, warnings);
+  drop_copies(runs, warnings);
   for (const std::string& warning : warnings) fmt::print(stderr, "assay: {}\n", warning);
   const std::string text = format.write(runs);
   if (request.output)
