@@ -31,6 +31,8 @@ constexpr Format formats[] = {
      read_pytest_benchmark},
     {"hyperfine-csv", "the file of --export-csv",
      [](std::string_view text) { return text.starts_with("command,mean,"); }, read_hyperfine_csv},
+    {"nvbench-csv", "the file of --csv", [](std::string_view text) { return text.starts_with("Benchmark,Device,"); },
+     read_nvbench_csv},
     {"mlperf", "lines of :::MLLOG", [](std::string_view text) { return has(text, ":::MLLOG "); }, read_mlperf},
     {"osu", "the output of OSU micro-benchmarks", [](std::string_view text) { return has(text, "# OSU "); }, read_osu},
 };

@@ -398,6 +398,37 @@ TEST(ImportFormats, DevicesOfOneNvbenchFileAreCasesOfTheirOwn) {
   EXPECT_DOUBLE_EQ(*step(cpu.records[0]).mean_ms, 0.01);
 }
 
+// As nvbench's csv_printer.cu writes it: without quotes, a column of its own for powers of two, and two of Samples and
+// Noise.
+TEST(ImportFormats, NvbenchCsv) {
+  const std::string head =
+      "Benchmark,Device,Device Name,T,n (pow2),n,Skipped,Samples,CPU Time (sec),Noise,GPU Time (sec),Noise,"
+      "Elem/s (elem/sec),GlobalMem BW (bytes/sec),BWUtil,Samples,Batch GPU (sec)\n";
+  const std::string row = "copy,0,NVIDIA H200,F32,2^10,1024,No,50,2e-05,0.1,1.25e-05,0.02,8e7,2e12,0.4,600,1.2e-05\n";
+  const ImportedRun run = detected(head + row + "copy,0,NVIDIA H200,F32,2^11,2048,Yes,,,,,,,,,,\n" +
+                                   with(row, "2e-05,0.1,1.25e-05,0.02", "2e-05,inf,,"));
+  ASSERT_EQ(run.records.size(), 3u);
+  const record::CaseRecord& copy = run.records[0];
+  EXPECT_EQ(copy.identity.workload, "nvbench:copy");
+  EXPECT_EQ(param(copy, "n"), "1024");
+  EXPECT_EQ(param(copy, "n (pow2)"), "") << "the same once more";
+  EXPECT_EQ(copy.result.device->name, "NVIDIA H200");
+  EXPECT_DOUBLE_EQ(*step(copy).mean_ms, 0.0125);
+  EXPECT_DOUBLE_EQ(*step(copy).std_ms, 0.00025);
+  EXPECT_DOUBLE_EQ(*step(copy).host_mean_ms, 0.02);
+  EXPECT_EQ(step(copy).n, 50);
+  EXPECT_DOUBLE_EQ(*copy.result.rates->gbytes_per_s, 2000);
+  EXPECT_DOUBLE_EQ(metric(copy, "BWUtil"), 0.4);
+  EXPECT_DOUBLE_EQ(metric(copy, "CPU-Time-Noise"), 0.1);
+  EXPECT_DOUBLE_EQ(metric(copy, "Batch-GPU-sec"), 1.2e-05);
+  EXPECT_DOUBLE_EQ(metric(copy, "BWUtil-Samples"), 600);
+  EXPECT_EQ(run.records[1].result.status, record::Status::unsupported);
+  EXPECT_DOUBLE_EQ(*step(run.records[2]).mean_ms, 0.02) << "of a CPU alone";
+  EXPECT_NE(notes(run).find("figures that are no numbers, left out: CPU-Time-Noise"), std::string::npos) << notes(run);
+  EXPECT_NE(problem([&] { detected(head + "copy,0,a name, with a comma" + row); }).find("row 2 has"),
+            std::string::npos);
+}
+
 TEST(ImportFormats, NestedConfigurationTellsCasesApart) {
   const auto entry = [](const char* block, const char* gpu) {
     return std::string(R"({"benchmark": {"name": "b", "extra_info": {"config": {"block": )") + block +
