@@ -12,6 +12,7 @@
 
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
+#include "common/format_choice.hpp"
 #include "common/sha256.hpp"
 #include "common/text_format.hpp"
 #include "common/usage_error.hpp"
@@ -198,12 +199,7 @@ void write_run(ReadFile& read, const ImportRequest& request, EarlierImports& imp
 
 }  // namespace
 
-std::string format_list() {
-  std::string text;
-  for (const Format& format : all_formats()) text += fmt::format("  {:<16} {}\n", format.name, format.summary);
-  text.pop_back();
-  return text;
-}
+std::string format_list() { return host::format_list(all_formats()); }
 
 int import_files(const ImportRequest& request) {
   // All are read before one is written: what is repeated after a mistake doubles nothing.

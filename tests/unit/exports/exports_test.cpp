@@ -99,6 +99,40 @@ TEST(Exports, MlperfLinesAreReadBack) {
   EXPECT_EQ(back.records[1].result.status, record::Status::failed);
 }
 
+TEST(Exports, ChromeTrace) {
+  std::vector<results::TabledRun> all = runs();
+  all[0].records[0].result.wall.setup_s = 0.5;
+  all[0].records[0].result.wall.measure_s = 0.25;
+  const nlohmann::json trace = nlohmann::json::parse(chrome_trace(all));
+  std::vector<std::string> slices;
+  std::map<std::string, double> begins;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X") slices.push_back(event["name"]), begins.emplace(event["name"], event["ts"]);
+  EXPECT_EQ(slices, (std::vector<std::string>{"decoder/heads:8", "setup", "measure", "step", "step", "step",
+                                              "decoder/heads:16"}));
+  EXPECT_EQ(begins["decoder/heads:8"], 1795939200e6) << "2026-11-29T08:00:00Z";
+  EXPECT_EQ(begins["step"], 1795939200e6 + 0.5e6) << "where measuring begins";
+  EXPECT_EQ(begins["decoder/heads:16"], 1795939200e6 + 0.75e6) << "not before the first one's end";
+}
+
+// As tensorboard 2.21 reads them.
+TEST(Exports, TensorboardEvents) {
+  const std::vector<ExportedFile> files = tensorboard_events(runs());
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].place, "a-b/20261129T080000Z-ab12/0-decoder-heads-8/events.out.tfevents.0.assay");
+  EXPECT_NE(files[0].place, files[1].place);
+  // The first record of every such file: 24 bytes, a time, and the version of the format.
+  const std::string& bytes = files[0].bytes;
+  EXPECT_EQ(bytes.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
+  EXPECT_EQ(bytes.substr(21, 15),
+            "\x1a\x0d"
+            "brain.Event:2");
+  // Value of 4.5, and the tag before it.
+  EXPECT_NE(bytes.find(std::string("\x0a\x07step/ms\x15\0\0\x90\x40", 14)), std::string::npos);
+  EXPECT_NE(bytes.find("| size | small \"x\" |"), std::string::npos);
+  EXPECT_EQ(tensorboard_events(runs())[0].bytes, bytes) << "to export once more changes nothing";
+}
+
 TEST(Exports, AFormatThatIsNone) {
   try {
     format_of("openmetric");
