@@ -30,8 +30,8 @@ class Trace {
   void figure(int process, const std::string& name, double at_us, double value) {
     events_.push_back({{"ph", "C"}, {"pid", process}, {"name", name}, {"ts", at_us}, {"args", {{"value", value}}}});
   }
-  std::string text() const {
-    const Json all{{"displayTimeUnit", "ms"}, {"traceEvents", events_}};
+  std::string text(const std::string& started) const {
+    const Json all{{"displayTimeUnit", "ms"}, {"otherData", {{"started", started}}}, {"traceEvents", events_}};
     return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 
@@ -93,6 +93,12 @@ double add_case(const record::CaseRecord& record, int process, double begin_us, 
 }  // namespace
 
 std::string chrome_trace(const std::vector<results::TabledRun>& runs) {
+  // Counted from the first start: doubles hold microseconds since 1970 to a quarter alone.
+  std::string first;
+  for (const results::TabledRun& run : runs)
+    for (const record::CaseRecord& record : run.records)
+      if (parse_utc(record.started) && (first.empty() || record.started < first)) first = record.started;
+  const auto base = parse_utc(first);
   Trace trace;
   int process = 0;
   for (const results::TabledRun& run : runs) {
@@ -103,14 +109,12 @@ std::string chrome_trace(const std::vector<results::TabledRun>& runs) {
     for (const record::CaseRecord& record : run.records) {
       double begin_us = end_us;
       // Times of starts are whole seconds: a case does not begin before the one ahead of it has ended.
-      if (const auto started = parse_utc(record.started))
-        begin_us = std::max(
-            begin_us, static_cast<double>(
-                          std::chrono::duration_cast<std::chrono::microseconds>(started->time_since_epoch()).count()));
+      if (const auto started = parse_utc(record.started); started && base)
+        begin_us = std::max(begin_us, std::chrono::duration<double, std::micro>(*started - *base).count());
       end_us = add_case(record, process, begin_us, trace);
     }
   }
-  return trace.text();
+  return trace.text(first);
 }
 
 }  // namespace assay::host::exports
