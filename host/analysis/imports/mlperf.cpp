@@ -60,10 +60,12 @@ std::string epoch_of(const Json& event) {
   return "";
 }
 
-// Numbers, those within objects by their names: {"throughput": 10, "memory": {"peak": 3}}.
-void add_numbers(const std::string& name, const Json& value, OpenRun& run, std::set<std::string>& others) {
+// Numbers; those within an object by their names there, and deeper ones by dotted names: "throughput", "memory.peak".
+void add_numbers(const std::string& name, const Json& value, OpenRun& run, std::set<std::string>& others,
+                 int depth = 0) {
   if (value.is_object()) {
-    for (const auto& [part, figure] : value.items()) add_numbers(part, figure, run, others);
+    for (const auto& [part, figure] : value.items())
+      add_numbers(depth == 0 ? part : name + "." + part, figure, run, others, depth + 1);
   } else if (const auto number = number_of(value)) {
     add_value(name, *number, run);
   } else {

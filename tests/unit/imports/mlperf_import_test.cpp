@@ -44,7 +44,7 @@ TEST(Mlperf, TimesAndUnits) {
   EXPECT_EQ(series("block_ms")->samples, (std::vector<double>{100.5}));
   EXPECT_EQ(series("block_ms")->unit, "ms");
   EXPECT_EQ(series("step_time_sec")->unit, "s");
-  EXPECT_EQ(series("peak")->samples, (std::vector<double>{3})) << "nested";
+  EXPECT_EQ(series("memory.peak")->samples, (std::vector<double>{3})) << "nested";
   EXPECT_EQ(notes(run), "left out, since they are no numbers: eval_stop without its start, list\n");
 }
 
