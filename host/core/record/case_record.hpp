@@ -407,4 +407,8 @@ inline CaseResult result_without_worker(Status status, std::string reason) {
   return result;
 }
 
+// The same text for two records of one measurement, as in a folder that was copied: when, where and of what, with the
+// figures to the last bit. "" of a record that has no time or figure, or does not say when.
+std::string measurement_key(const CaseRecord& record);
+
 }  // namespace assay::host::record

@@ -19,6 +19,7 @@
 #include "common/usage_error.hpp"
 #include "console/mistakes.hpp"
 #include "console/reporter.hpp"
+#include "launch/launcher_watch.hpp"
 #include "record/status.hpp"
 #include "results/output_place.hpp"
 #include "results/terminal.hpp"
@@ -196,6 +197,9 @@ int run_all(const RunRequest& request) {
 
   const std::optional<wireup::LaunchedRank> launched = rank_of_this_launch();
   const bool follows = launched && launched->rank > 0;
+  // Whoever sets the variables by hand may leave when the ranks run.
+  std::optional<launch::LauncherWatch> watch;
+  if (launched && !launched->is_by_hand()) watch.emplace(launch::launcher_processes(), launch::end_with_launcher);
   std::vector<run::LoadedExperiment> experiments;
   std::vector<experiment::Mistake> mistakes;
   for (const fs::path& file : files) {
