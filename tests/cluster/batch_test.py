@@ -214,6 +214,16 @@ class Deaths(batch.BatchTestCase):
         self.assertEqual([records[i]["status"] for i in range(4)], ["ok", "crashed", "ok", "ok"])
         self.assertIn("quarantined", records[1]["reason"])
 
+    def test_case_that_kills_another_rank_is_quarantined(self):
+        b = self.batch('[[sweep.zip]]\nnumber = [0, 1, 2]\naction = ["ok", "kill_follower", "ok"]', run="ranks = 2",
+                       params="elements = 100")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", "[cluster]\nnodes = 2\n"))
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 2, "quarantined": 1}, b.story())
+        self.assert_begun(b, {0: 1, 1: 2, 2: 1})
+        self.assertIn("is gone", status["attempts"][0]["reason"])
+
     def test_controller_away_when_a_job_is_to_start_again(self):
         b = self.batch(cases=3, params='action = "kill_leader"\ntimes = 1')
         for number in (0, 2):
@@ -300,22 +310,26 @@ class HangingNode(batch.BatchTestCase):
 
 
 class Preemption(batch.BatchTestCase):
-    nodes = 1
+    nodes = 2
     options = ("--preempt",)
 
     def test_preempted_job_goes_on(self):
-        b = self.batch(cases=3, params="seconds = 3\ntimes = 1", partition="low")
+        b = self.batch(cases=3, params="seconds = 3\ntimes = 1\nelements = 100", partition="low", run=f"ranks = {self.nodes}")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", f"[cluster]\nnodes = {self.nodes}\n"))
         b.submit()
         b.wait_start(1)
-        high = self.slurm.submit("true", "--partition=debug", "--exclusive")
+        high = self.slurm.submit("true", "--partition=debug", "--exclusive", f"--nodes={self.nodes}")
         self.slurm.wait_state(high, "COMPLETED")
         b.wait_over()
         self.assert_all(b)
         self.assert_begun(b, {0: 1, 1: 2, 2: 1})
+        # No process has died: all of them were told to end.
+        self.assertEqual([c for c in b.status()["cases"] if "times_it_took_its_job_with_it" in c], [], b.story())
 
 
 class PreemptionWithGrace(Preemption):
     """The steps are told at once, the batch shell only after the grace time."""
+    nodes = 1
     options = ("--preempt", "--grace=8")
 
 

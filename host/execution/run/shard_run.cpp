@@ -170,13 +170,20 @@ class ShardRun {
     return found == experiment_.cases.end() ? nullptr : &*found;
   }
 
-  // The cases without a record. One that may have taken its job with it comes last, so that it takes no other with it.
+  // The cases without a record. One that was at hand when its job was told to end comes after the others, and one that
+  // may have taken its job with it last, so that it takes no other with it.
   std::vector<std::int64_t> order_of_cases(const shard::ShardState& state) const {
     std::vector<std::int64_t> order;
     for (const std::int64_t index : options_.plan.cases)
       if (!state.is_finished(index)) order.push_back(index);
-    std::stable_partition(order.begin(), order.end(),
-                          [&](std::int64_t index) { return unfinished_of(state, index) == 0; });
+    const auto left_of = [&](std::int64_t index) {
+      const auto found = state.cases.find(index);
+      return found == state.cases.end() ? 0 : found->second.left;
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      const bool may_a = unfinished_of(state, a) > 0, may_b = unfinished_of(state, b) > 0;
+      return may_a != may_b ? may_b : left_of(a) < left_of(b);
+    });
     return order;
   }
 
@@ -254,6 +261,8 @@ class ShardRun {
       if (has_losses && !ran.interrupted) return {Verdict::more, "another process of the job is gone"};
       if (ran.interrupted) {
         if (is_out_of_time()) return out_of_time(order[i], ran.record.has_value());
+        // srun ends the whole step when one of its processes has died: the case may have taken that one with it.
+        if (const std::string death = ran.record ? "" : crew_->death(); !death.empty()) return {Verdict::more, death};
         if (!ran.record) journal.append({JournalEntry::Event::left, order[i], shard::seconds_since_1970(), ""});
         return {Verdict::stopped, "the job was told to end"};
       }
