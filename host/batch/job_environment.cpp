@@ -29,6 +29,11 @@ std::vector<std::string> nodes_of_this_job() {
   return {host_name()};
 }
 
+std::string node_of_this_process() {
+  const std::string name = variable("SLURMD_NODENAME");
+  return name.empty() || name.find('/') != std::string::npos ? host_name() : name;
+}
+
 bool is_attempt_over(const shard::AttemptClaim& holder) {
   if (!holder.start.job.empty()) return Slurm().is_over(holder.start.job);
   return holder.host == host_name() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&

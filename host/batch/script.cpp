@@ -91,13 +91,37 @@ std::string batch_script(const ScriptInput& input) {
   text += "V=$S/verdict-$SLURM_JOB_ID-$N; rm -f \"$V\"\n";
   text += fmt::format("END=$((${{SLURM_JOB_END_TIME:-$(($(date +%s) + {:.0f}))}} - {}))\n", array.limit_s,
                       std::max<std::int64_t>(margin_s / 5, 1));
-  for (const std::string& each : site.prologue) text += each + "\n";
+  text += "# A start that begins no case leaves the reason where `assay status` finds it.\n";
+  text +=
+      "unready() { trap - ERR EXIT; echo \"$1\" | tee \"$S/unready-$SLURM_JOB_ID-$N\"; echo failed >\"$V\"; exit 1; "
+      "}\n";
+  if (!site.prologue.empty()) {
+    // A file that a line reads decides by its own exit status: commands within may fail.
+    text +=
+        "trap 'R=$?; [ ${#BASH_SOURCE[@]} -gt 1 ] || unready \"the prologue failed with exit status $R at: $(sed -n "
+        "${LINENO}p \"$0\")\"' ERR\n";
+    text += "trap 'R=$?; [ $R = 143 ] || unready \"the prologue ended the job with exit status $R\"' EXIT\n";
+    text += "trap 'exit 143' TERM\n";
+    for (const std::string& each : site.prologue) text += each + "\n";
+    text += "trap - ERR EXIT TERM; set +e\n";
+  }
   text += "set -u\n";  // not before: what sites load often asks for variables that are not set
   // Ranks that another launcher has left in the submitting shell would come before Slurm's.
   text += "unset ASSAY_RANK ASSAY_RANKS RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ASSAY_RENDEZVOUS\n";
-  std::string srun = "srun --kill-on-bad-exit=1 --wait=30";
-  for (const std::string& each : site.srun_extra) srun += " " + each;
-  text += fmt::format("{} {} run {}/experiment.toml --shard \"$S\" --until \"$END\" &\n", srun, assay, run);
+  // With `sbatch --export=NONE` srun would give the ranks nothing of this script's environment.
+  text += fmt::format("unset SLURM_EXPORT_ENV; export ASSAY_BATCH={}{}\n", array.id,
+                      site.cluster.empty() ? "" : " ASSAY_CLUSTER=" + site.cluster);
+  text += "[ -z \"${SLURM_CPUS_PER_TASK:-}\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
+  std::string assay_run;
+  for (const std::string& each : site.srun_extra) assay_run += " " + each;
+  assay_run += fmt::format(" {} run {}/experiment.toml --shard \"$S\"", assay, run);
+  text +=
+      fmt::format("O=$(srun --export=ALL --nodes={0} --ntasks={0} --ntasks-per-node=1{1} --node-ready 2>&1) || {{\n",
+                  array.shape.nodes, assay_run);
+  text +=
+      "  echo \"$O\"; unready \"$(grep -m1 '^assay: ' <<<\"$O\" || grep -v '^srun: error: .* task' <<<\"$O\" | "
+      "grep -m1 -i error || tail -n1 <<<\"$O\")\"; }\n";
+  text += fmt::format("srun --kill-on-bad-exit=1 --wait=30 --export=ALL{} --until \"$END\" &\n", assay_run);
   text += "STEP=$!; ENDED=0\n";
   text += "trap ': >\"$S/stop-$SLURM_JOB_ID-$N\"' USR1           # soon over: finish this case, then stop\n";
   text += "trap 'ENDED=1; kill -TERM $STEP 2>/dev/null' TERM    # cancelled, preempted or over: stop now\n";
@@ -112,7 +136,10 @@ std::string batch_script(const ScriptInput& input) {
   text += "  *) exit 1 ;;\n";
   text += "esac\n";
   if (site.requeue) {
-    text += fmt::format("if [ $ENDED = 0 ] && [ \"$N\" -lt {} ]; then\n", input.attempts - 1);
+    // Starts that assay asked for count, and not those after a preemption or the end of a node.
+    text += "A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
+    text += fmt::format("if [ $ENDED = 0 ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",
+                        input.attempts - 1);
     text += "  for W in 5 5 5 5 5 0; do                           # the controller may be away for a while\n";
     // Slurm ends the shell while it waits here, and starts the job again.
     text += "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\" && {\n";

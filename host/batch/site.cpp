@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <sstream>
 
 namespace assay::host::batch {
 namespace {
@@ -64,20 +65,49 @@ Kind<std::string> option_kind() {
 
 // Options of sbatch that say what a case asked for, or by which a batch is known: assay's own.
 bool is_of_assay(const std::string& option) {
-  constexpr std::array<std::string_view, 18> names{
-      "--nodes",  "--ntasks",   "--ntasks-per-node", "--array",      "--comment",   "--output", "--time", "--job-name",
-      "--signal", "--nodelist", "--requeue",         "--no-requeue", "--open-mode", "-N",       "-n",     "-a",
-      "-o",       "-t"};
-  const std::string_view name = std::string_view(option).substr(0, option.find_first_of("= "));
-  return std::find(names.begin(), names.end(), name) != names.end();
+  constexpr std::array<std::string_view, 20> names{"--nodes",     "--ntasks",   "--ntasks-per-node",
+                                                   "--array",     "--comment",  "--output",
+                                                   "--time",      "--job-name", "--signal",
+                                                   "--nodelist",  "--requeue",  "--no-requeue",
+                                                   "--open-mode", "-N",         "-n",
+                                                   "-a",          "-o",         "-t",
+                                                   "--clusters",  "-M"};
+  std::istringstream words(option);  // "--mem 4G -M other" is several
+  for (std::string word; words >> word;) {
+    const std::string_view name = std::string_view(word).substr(0, word.find('='));
+    // A letter may have its value right behind it: "-Mother", "-N2".
+    if (std::any_of(names.begin(), names.end(), [&](std::string_view each) {
+          return name == each || (each.size() == 2 && name.starts_with(each));
+        }))
+      return true;
+  }
+  return false;
 }
 
 Kind<std::string> sbatch_option_kind() {
   Kind<std::string> kind = option_kind();
-  kind.expected += ", and none that assay sets itself (--nodes, --ntasks, --array, --time, --output, --comment, ...)";
+  kind.expected +=
+      ", and none that assay sets itself (--nodes, --ntasks, --array, --time, --output, --comment, ...; in the place "
+      "of "
+      "--clusters the key 'cluster')";
   kind.read = [plain = kind.read](const Value& found) {
     auto option = plain(found);
     return option && !is_of_assay(*option) ? option : std::nullopt;
+  };
+  return kind;
+}
+
+// "NAME", or "NAME=value".
+Kind<std::string> variable_kind() {
+  Kind<std::string> kind = experiment::any_text("names of variables, or \"NAME=value\"");
+  kind.read = [](const Value& found) -> std::optional<std::string> {
+    const auto* text = std::get_if<std::string>(&found);
+    if (!text || !is_one_line(*text)) return std::nullopt;
+    const std::string_view name = std::string_view(*text).substr(0, text->find('='));
+    const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+    const bool is_name = !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
+                         std::all_of(name.begin(), name.end(), fits);
+    return is_name ? std::optional(*text) : std::nullopt;
   };
   return kind;
 }
@@ -126,6 +156,8 @@ const std::vector<Row>& rows() {
   const std::string name = "a name without blanks or quotes";
   static const std::vector<Row> table{
       row(
+          "slurm", "cluster", word_kind(name), [](Site & s) -> auto& { return s.cluster; }),
+      row(
           "slurm", "partition", word_kind(name), [](Site & s) -> auto& { return s.partition; }),
       row(
           "slurm", "account", word_kind(name), [](Site & s) -> auto& { return s.account; }),
@@ -150,6 +182,8 @@ const std::vector<Row>& rows() {
           "slurm", "sbatch_extra", sbatch_option_kind(), [](Site & s) -> auto& { return s.sbatch_extra; }),
       list(
           "slurm", "srun_extra", option_kind(), [](Site & s) -> auto& { return s.srun_extra; }),
+      list(
+          "slurm", "environment", variable_kind(), [](Site & s) -> auto& { return s.environment; }),
       list(
           "slurm", "prologue", line_kind(), [](Site & s) -> auto& { return s.prologue; }),
       row(
@@ -271,6 +305,13 @@ class SiteReader {
 };
 
 }  // namespace
+
+bool Site::asks_for_gpus() const {
+  return gpus_per_node > 0 || std::any_of(sbatch_extra.begin(), sbatch_extra.end(), [](const std::string& option) {
+           return option.starts_with("--gpus") || option.starts_with("-G") ||
+                  (option.starts_with("--gres") && option.find("gpu") != std::string::npos);
+         });
+}
 
 SiteResult site_from_text(std::string_view text, const fs::path& file) {
   Mistakes mistakes;

@@ -28,6 +28,7 @@ struct SiteLimits {
 struct Site {
   std::string name;  // of its file
   std::filesystem::path file;
+  std::string cluster;  // of several that one Slurm knows; "": the one of the machine that submits
   std::string partition, account, qos, constraint, reservation;  // "": the scheduler's default
   std::int64_t gpus_per_node = 0;
   std::chrono::milliseconds time_max = std::chrono::hours(1);  // of one job
@@ -35,10 +36,13 @@ struct Site {
   bool exclusive = true;                              // whole nodes: a neighbour would be measured, too
   std::vector<std::string> exclude;                   // nodes
   std::vector<std::string> sbatch_extra, srun_extra;  // options, as they are
+  std::vector<std::string> environment;               // that the node's processes have: "NAME" or "NAME=value"
   std::vector<std::string> prologue;                  // lines of the batch script before assay starts
   std::string assay;                                  // the program's path on the nodes; "": this one's
   SiteLimits limits;
   bool canary = true;  // the cheapest case first; the others when it is ok
+
+  bool asks_for_gpus() const;  // by gpus_per_node, or by options of sbatch
 
   // What cases can take of one job.
   std::chrono::milliseconds capacity() const { return time_max - limits.margin; }

@@ -76,6 +76,12 @@ bool Slurm::is_over(const std::string& job) const {
   }
 }
 
+std::string Slurm::how_ended(const std::string& job) const try {
+  return parse_end_of_job(answer_of({"scontrol", "--oneliner", "show", "job", job}));
+} catch (const SlurmError&) {
+  return "";
+}
+
 void Slurm::cancel(const std::vector<std::string>& jobs) const {
   std::vector<std::string> arguments{"scancel"};
   arguments.insert(arguments.end(), jobs.begin(), jobs.end());

@@ -120,6 +120,18 @@ std::optional<std::string> parse_submitted(std::string_view output) {
   return found;
 }
 
+std::string parse_end_of_job(std::string_view output) {
+  const auto word_after = [&](std::string_view key) -> std::string_view {
+    const std::size_t at = output.find(key);
+    if (at == std::string_view::npos) return {};
+    const std::string_view rest = output.substr(at + key.size());
+    return rest.substr(0, rest.find_first_of(" \n"));
+  };
+  const std::string_view state = word_after(" JobState="), code = word_after(" ExitCode=");
+  if (state.empty()) return "";
+  return code.empty() ? std::string(state) : fmt::format("{}, exit code {}", state, code);
+}
+
 bool NodeState::is_usable(bool with_reservation) const {
   // A '*' after a state says that the node does not answer, a '$' that it is in maintenance. The other marks ('~', '#',
   // '%', '!', '@', '^', '-', '+') are of nodes that are off, start, stop or restart, and come when they are wanted.

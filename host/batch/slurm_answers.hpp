@@ -35,6 +35,9 @@ std::vector<QueuedJob> parse_queue(std::string_view squeue_output);
 // "123" of `sbatch --parsable`: "123" or "123;cluster". Nothing when there is no number.
 std::optional<std::string> parse_submitted(std::string_view sbatch_output);
 
+// "FAILED, exit code 0:53" of `scontrol --oneliner show job`; "" when it says no such thing.
+std::string parse_end_of_job(std::string_view scontrol_output);
+
 struct NodeState {
   std::string name;
   std::string state;  // "idle", "mixed", "down*", ...

@@ -58,6 +58,11 @@ class StatusReader {
     const bool is_running = job && !job->is_pending();
     for (std::size_t i = 0; i < state.attempts.size(); ++i)
       add_attempt(array, task, state.attempts[i], i + 1 == state.attempts.size(), is_running);
+    for (const shard::Attempt& attempt : state.attempts) add_nodes(array, task, folder, attempt.claim.start);
+    for (shard::UnreadyStart& start : shard::unready_starts(folder)) {
+      add_nodes(array, task, folder, start.start);
+      status_.unready.push_back({array.number, task, std::move(start)});
+    }
     double open_s = 0;
     for (std::size_t i = 0; i < plan.cases.size(); ++i) {
       CaseStatus c = status_of(array, task, plan, state, plan.cases[i], job);
@@ -67,6 +72,11 @@ class StatusReader {
       cases_[c.index] = std::move(c);  // a later array has the last word
     }
     if (open_s > 0) (is_running ? running_s_ : waiting_s_).push_back(open_s);
+  }
+
+  void add_nodes(const SubmittedArray& array, std::int64_t task, const fs::path& folder, const shard::JobStart& start) {
+    for (shard::NodeReady& ready : shard::read_nodes_ready(folder, start))
+      status_.nodes.push_back({array.number, task, start, std::move(ready)});
   }
 
   CaseStatus status_of(const SubmittedArray& array, std::int64_t task, const shard::ShardPlan& plan,

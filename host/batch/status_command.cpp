@@ -65,13 +65,28 @@ void say_why_lost(const fs::path& run, const RunStatus& status) {
     if (c.job.empty() || told.size() >= 3 || !told.insert(c.job).second) continue;
     const fs::path log = batch_folder(run) / "log" / (c.job + ".log");
     std::error_code ignored;
-    if (!fs::is_regular_file(log, ignored)) continue;
+    if (!fs::is_regular_file(log, ignored)) {
+      const std::string ended = Slurm().how_ended(c.job);
+      fmt::print(
+          "job {} has left no log{}: it was cancelled before it began, or its node does not see {}; then submit with "
+          "--output on a file system that login node and nodes share\n",
+          c.job, ended.empty() ? "" : " (" + ended + ")", run.string());
+      continue;
+    }
     std::string text = read_file(log);
     while (!text.empty() && text.back() == '\n') text.pop_back();
     fmt::print("log of job {}: {}\n", c.job, log.string());
     if (!text.empty())
       fmt::print("  {}\n", text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1));
   }
+}
+
+// Which nodes were looked at before a first case, and which of them were not as the site file says.
+void say_nodes(const RunStatus& status) {
+  std::set<std::string> ready, unready;
+  for (const NodeStatus& each : status.nodes) (each.ready.is_ready() ? ready : unready).insert(each.ready.node);
+  if (!ready.empty()) fmt::print("nodes ready: {}\n", fmt::join(ready, ", "));
+  if (!unready.empty()) fmt::print("nodes not ready: {}\n", fmt::join(unready, ", "));
 }
 
 void print_text(const fs::path& run, const RunStatus& status, bool all) {
@@ -118,6 +133,13 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
                               a.verdict, duration_text(a.last_s - a.began_s), a.job.empty() ? "(none)" : a.job,
                               a.nodes.empty() ? "(unknown)" : fmt::format("{}", fmt::join(a.nodes, ", ")),
                               a.reason.empty() ? "" : ": " + a.reason));
+  }
+  say_nodes(status);
+  {
+    Lines lines(all);
+    for (const UnreadyStatus& each : status.unready)
+      lines.add(fmt::format("job {} at shard {}-{:04} began no case: {}", each.start.start.job, each.array, each.task,
+                            each.start.reason));
   }
   say_why_lost(run, status);
   const auto counts_of = status.counts();
@@ -167,6 +189,23 @@ Json to_json(const fs::path& run, const RunStatus& status) {
                         {"verdict", a.is_going_on ? "" : a.verdict},
                         {"reason", a.reason}});
   json["attempts"] = std::move(attempts);
+  Json unready = Json::array();
+  for (const UnreadyStatus& each : status.unready)
+    unready.push_back({{"shard", fmt::format("{}-{:04}", each.array, each.task)},
+                       {"job", each.start.start.job},
+                       {"restart", each.start.start.restart},
+                       {"at", time_text(each.start.at_s)},
+                       {"reason", each.start.reason}});
+  json["unready_starts"] = std::move(unready);
+  Json nodes = Json::array();
+  for (const NodeStatus& each : status.nodes) {
+    Json one{{"shard", fmt::format("{}-{:04}", each.array, each.task)},
+             {"job", each.start.job},
+             {"restart", each.start.restart}};
+    one.update(Json::parse(shard::json_text(each.ready)));
+    nodes.push_back(std::move(one));
+  }
+  json["nodes"] = std::move(nodes);
   return json;
 }
 
@@ -195,12 +234,11 @@ int cancel(const std::string& given) {
   const fs::path run = batch_run(given);
   const Submission submission = read_submission(run);
   const Slurm slurm;
-  // Jobs are found in the queue, not by the files: a job whose number was lost is found, too, and none of another
-  // user's is hit.
+  // By their numbers, since a site may change comments; and by their comments, since a number may be lost.
   std::set<std::string> jobs;
   for (const QueuedJob& job : slurm.queue(submission.users))
     for (const SubmittedArray& array : submission.arrays)
-      if (job.is_active() && job.comment == comment_of(array.id)) jobs.insert(job.array);
+      if (job.is_active() && (array.is_job(job.array) || job.comment == comment_of(array.id))) jobs.insert(job.array);
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;

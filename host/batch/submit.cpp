@@ -102,6 +102,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       shard.experiment_file = submission.experiment_file, shard.experiment_hash = submission.experiment_hash;
       shard.plugin_file = submission.plugin_file, shard.plugin_hash = submission.plugin_hash;
       shard.is_canary = packed.is_canary;
+      shard.promised = {site.asks_for_gpus(), array.id, site.environment, site.cluster};
       const fs::path folder = array.shard_folder(run, task);
       make_folder(folder);
       shard::write_shard_plan(folder, shard);

@@ -172,6 +172,57 @@ class Sites(batch.BatchTestCase):
         self.assertEqual(self.slurm.states(), {})
 
 
+class NodesThatAreNotReady(batch.BatchTestCase):
+    nodes = 2
+
+    def assert_unready(self, b, reason, starts=1):
+        """Each job has begun no case, once, and `status` has the reason."""
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"lost": 2}, b.story())
+        self.assertEqual(len(status["unready_starts"]), starts, b.story())
+        self.assertRegex(status["unready_starts"][0]["reason"], reason)
+        self.assertRegex(b.assay("status", b.run_folder).out, reason)
+        self.assertEqual(b.starts(0) + b.starts(1), [])
+
+    def test_what_a_node_lacks_is_told_once_and_at_once(self):
+        module = "module() { echo ERROR: Unable to locate a modulefile for $2 >&2; return 1; }"
+        for place, reason in ((f"prologue = ['{module}', 'module load cuda']", "exit status 1 at: module load cuda"),
+                              ('sbatch_extra = ["--gres=gpu:1"]', "finds no GPU"),
+                              ('environment = ["SUCH_A_HOME"]', "SUCH_A_HOME is not set"),
+                              ('srun_extra = ["--export=NONE"]', "ASSAY_BATCH is not set"),
+                              ('assay = "/nowhere/assay"', "/nowhere/assay.*No such file")):
+            with self.subTest(place):
+                b = self.batch(cases=2, place=place)
+                if "gpu" in place:
+                    b.file.write_text(b.file.read_text().replace('device = "cpu"', 'device = "auto"'))
+                b.submit()
+                self.assert_unready(b, reason)
+        b.collect()
+
+    def test_prologue_arrives_without_the_submitters_environment(self):
+        b = self.batch(cases=2, place='sbatch_extra = ["--export=NONE"]\nprologue = ["export CUDA_HOME=/x"]\n'
+                                      'environment = ["CUDA_HOME=/x"]')
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 2}, b.story())
+        self.assertEqual([n["ready"] for n in status["nodes"]], [True])
+        b.collect()
+        environments = [json.loads(file.read_text()) for file in (b.run_folder / "environments").iterdir()]
+        self.assertIn('"node_ready"', json.dumps(environments))
+
+    def test_folder_that_a_node_does_not_see(self):
+        b = self.batch(cases=2)
+        for node in ("n1", "n2"):
+            slurmd = (self.slurm.folder / f"run/slurmd-{node}.pid").read_text().strip()
+            hidden = ["nsenter", "-t", slurmd, "-m"]
+            subprocess.run([*hidden, "mount", "-t", "tmpfs", "none", str(b.folder)], check=True)
+            self.addCleanup(subprocess.run, [*hidden, "umount", "-l", str(b.folder)], check=False)
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"lost": 2}, b.story())
+        self.assertRegex(b.assay("status", b.run_folder).out, "see .*results")
+
+
 class Limits(batch.BatchTestCase):
     nodes = 1
 

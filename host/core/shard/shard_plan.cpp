@@ -38,6 +38,11 @@ void write_shard_plan(const fs::path& shard_folder, const ShardPlan& plan) {
                   {"experiment_hash", plan.experiment_hash},
                   {"plugin_file", plan.plugin_file},
                   {"plugin_hash", plan.plugin_hash},
+                  {"promised",
+                   {{"has_gpus", plan.promised.has_gpus},
+                    {"batch_id", plan.promised.batch_id},
+                    {"environment", plan.promised.environment},
+                    {"cluster", plan.promised.cluster}}},
                   {"canary", plan.is_canary}};
   write_file_atomically(shard_folder / "shard.json", json.dump() + "\n");
 }
@@ -58,6 +63,12 @@ ShardPlan read_shard_plan(const fs::path& shard_folder) try {
   json.at("plugin_file").get_to(plan.plugin_file);
   json.at("plugin_hash").get_to(plan.plugin_hash);
   json.at("canary").get_to(plan.is_canary);
+  if (const auto promised = json.find("promised"); promised != json.end()) {
+    promised->at("has_gpus").get_to(plan.promised.has_gpus);
+    promised->at("batch_id").get_to(plan.promised.batch_id);
+    promised->at("environment").get_to(plan.promised.environment);
+    promised->at("cluster").get_to(plan.promised.cluster);
+  }
   if (plan.budgets_s.size() != plan.cases.size() || plan.unfinished_before.size() != plan.cases.size())
     throw StorageError("it does not say the same number of cases, budgets and earlier starts");
   return plan;

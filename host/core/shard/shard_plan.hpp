@@ -13,6 +13,14 @@
 
 namespace assay::host::shard {
 
+// What the site file says that a node has to be like. Shards of older versions of assay have none of it.
+struct SitePromise {
+  bool has_gpus = false;                 // [run] device = "auto" is a GPU
+  std::string batch_id;                  // ASSAY_BATCH of every process of the job
+  std::vector<std::string> environment;  // "NAME" that is set there, or "NAME=value"
+  std::string cluster;                   // of several that one Slurm knows; "": the one of the machine
+};
+
 struct ShardPlan {
   std::vector<std::int64_t> cases;              // by index in the experiment, in the order in which they run
   std::vector<double> budgets_s;                // of each of them
@@ -21,6 +29,7 @@ struct ShardPlan {
   std::string experiment_hash;                  // of the run's experiment.toml
   std::string plugin_file;
   std::string plugin_hash;
+  SitePromise promised;
   bool is_canary = false;  // its case has to be ok before anything else of the batch starts
 
   // 0 where the shard has no such case.

@@ -24,7 +24,9 @@
 #include "results/terminal.hpp"
 #include "run/experiment_run.hpp"
 #include "run/follower.hpp"
+#include "run/found_device.hpp"
 #include "run/load_experiment.hpp"
+#include "run/node_ready_check.hpp"
 #include "run/plan.hpp"
 #include "run/resumption.hpp"
 #include "run/shard_run.hpp"
@@ -91,6 +93,33 @@ void keep_part(experiment::Experiment& experiment, const run::SweepPart& part) {
                                  experiment.name));
 }
 
+// Prints the problems of this node, and leaves what it found in the shard's folder. Returns the exit code.
+int look_at_node(const RunRequest& request, const fs::path& experiment_toml, const fs::path& folder) {
+  run::NodeReadyQuestion question;
+  question.folder = folder;
+  question.node = request.job_node();
+  question.environment = [](const char* name) { return std::getenv(name); };
+  question.find_device = [](const std::string& wanted) { return run::ask_for_device(wanted); };
+  const auto complain = [&](const std::string& problem) {
+    fmt::print(stderr, "{}",
+               results::lines_on_terminal(fmt::format("assay: node {}: {}", question.node, problem), STDERR_FILENO));
+    return exit_failed;
+  };
+  try {
+    question.plan = shard::read_shard_plan(folder);
+  } catch (const StorageError& e) {
+    return complain(
+        fmt::format("it does not see what was submitted ({}); keep results on a file system that login node "
+                    "and nodes share: --output FOLDER",
+                    e.what()));
+  }
+  const shard::NodeReady ready = run::check_node_ready(
+      question, run::load_submitted(experiment_toml, question.plan.experiment_file, question.plan.plugin_file));
+  for (const std::string& problem : ready.problems) complain(problem);
+  shard::write_node_ready(folder, request.job_start(), ready);
+  return ready.is_ready() ? exit_ok : exit_failed;
+}
+
 int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {
   if (files.size() != 1)
     throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
@@ -99,6 +128,7 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
         std::pair{"resume", request.resume}, std::pair{"output", request.output.has_value()},
         std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
+  if (request.node_ready) return look_at_node(request, files.front(), folder);
   run::ShardOptions options;
   options.folder = folder;
   options.start = request.job_start();
@@ -180,6 +210,7 @@ int run_all(const RunRequest& request) {
     part = part_in(text);
     if (!part) return run_shard_of_batch(request, files, text);
   }
+  if (request.node_ready) throw UsageError("--node-ready goes with --shard and the folder of a shard alone");
   if (request.until) throw UsageError("--until goes with --shard and the folder of a shard alone");
 
   std::optional<results::ViewFile> view_file;
