@@ -49,6 +49,16 @@ Kind<std::string> word_kind(std::string expected) {
   return kind;
 }
 
+// One name, and no list of several.
+Kind<std::string> one_word_kind(const std::string& expected) {
+  Kind<std::string> kind = word_kind(expected + ", and one alone");
+  kind.read = [word = kind.read](const Value& found) {
+    auto text = word(found);
+    return text && text->find(',') == std::string::npos ? text : std::nullopt;
+  };
+  return kind;
+}
+
 // A script has no other control characters than tabs.
 bool is_one_line(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) && c != '\t'; });
@@ -156,7 +166,7 @@ const std::vector<Row>& rows() {
   const std::string name = "a name without blanks or quotes";
   static const std::vector<Row> table{
       row(
-          "slurm", "cluster", word_kind(name), [](Site & s) -> auto& { return s.cluster; }),
+          "slurm", "cluster", one_word_kind(name), [](Site & s) -> auto& { return s.cluster; }),
       row(
           "slurm", "partition", word_kind(name), [](Site & s) -> auto& { return s.partition; }),
       row(

@@ -111,13 +111,21 @@ std::vector<QueuedJob> parse_queue(std::string_view output) {
   return jobs;
 }
 
-std::optional<std::string> parse_submitted(std::string_view output) {
-  std::optional<std::string> found;
+std::optional<SubmittedJob> parse_submitted(std::string_view output) {
+  std::vector<SubmittedJob> found;
+  if (output.find("Submitted batch job") != std::string_view::npos) return std::nullopt;  // --parsable did not arrive
   for_each_line(output, [&](std::string_view line) {
-    line = trimmed(line.substr(0, line.find(';')));
-    if (number_in(line)) found = std::string(line);
+    const std::size_t semicolon = line.find(';');
+    const std::string_view number = trimmed(line.substr(0, semicolon));
+    if (number_in(number))
+      found.push_back({std::string(number),
+                       semicolon == std::string_view::npos ? "" : std::string(trimmed(line.substr(semicolon + 1)))});
   });
-  return found;
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+std::string text_of(const SubmittedJob& job) {
+  return job.cluster.empty() ? job.number : job.number + ";" + job.cluster;
 }
 
 std::string parse_end_of_job(std::string_view output) {

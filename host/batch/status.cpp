@@ -19,7 +19,7 @@ class StatusReader {
       : run_(run), submission_(submission), queue_(queue), now_s_(now_s) {
     if (queue_)
       for (const QueuedJob& job : *queue_) {
-        by_array_[job.array].push_back(&job);
+        by_array_[text_of({job.array, job.cluster})].push_back(&job);
         by_comment_[job.comment].push_back(&job);
       }
     for (const SubmittedArray& array : submission_.arrays)
@@ -38,7 +38,7 @@ class StatusReader {
   // The line of the queue that holds the task; null when there is none, or the scheduler said nothing.
   const QueuedJob* job_of(const SubmittedArray& array, std::int64_t task) const {
     if (!queue_) return nullptr;
-    // By its number or its comment: sbatch's answer may have been lost, and an array may have been taken twice.
+    // As SubmittedArray::has().
     const auto in = [&](const auto& jobs, const std::string& key) -> const QueuedJob* {
       const auto found = jobs.find(key);
       if (found != jobs.end())
@@ -46,7 +46,7 @@ class StatusReader {
           if (job->is_active() && (job->tasks.empty() || job->has_task(task))) return job;
       return nullptr;
     };
-    const QueuedJob* by_number = array.job ? in(by_array_, *array.job) : nullptr;
+    const QueuedJob* by_number = array.job ? in(by_array_, text_of({*array.job, array.cluster})) : nullptr;
     return by_number ? by_number : in(by_comment_, comment_of(array.id));
   }
 

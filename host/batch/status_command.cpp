@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "batch/named_batch.hpp"
+#include "batch/submit.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/palette.hpp"
@@ -58,7 +59,7 @@ class Lines {
 };
 
 // Prints the last lines of the batch scripts of lost cases: they hold Slurm's own errors.
-void say_why_lost(const fs::path& run, const RunStatus& status) {
+void say_why_lost(const fs::path& run, const Submission& submission, const RunStatus& status) {
   std::set<std::string> told;
   for (const CaseStatus& c : status.cases) {
     if (c.state != CaseState::lost && c.state != CaseState::quarantined) continue;
@@ -66,7 +67,7 @@ void say_why_lost(const fs::path& run, const RunStatus& status) {
     const fs::path log = batch_folder(run) / "log" / (c.job + ".log");
     std::error_code ignored;
     if (!fs::is_regular_file(log, ignored)) {
-      const std::string ended = Slurm().how_ended(c.job);
+      const std::string ended = Slurm(submission.arrays[static_cast<std::size_t>(c.array)].cluster).how_ended(c.job);
       fmt::print(
           "job {} has left no log{}: it was cancelled before it began, or its node does not see {}; then submit with "
           "--output on a file system that login node and nodes share\n",
@@ -141,7 +142,7 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
       lines.add(fmt::format("job {} at shard {}-{:04} began no case: {}", each.start.start.job, each.array, each.task,
                             each.start.reason));
   }
-  say_why_lost(run, status);
+  say_why_lost(run, read_submission(run), status);
   const auto counts_of = status.counts();
   std::vector<std::string> again;
   for (const char* word : {"lost", "quarantined", "blocked"})
@@ -233,18 +234,20 @@ int show_status(const StatusRequest& request) {
 int cancel(const std::string& given) {
   const fs::path run = batch_run(given);
   const Submission submission = read_submission(run);
-  const Slurm slurm;
-  // By their numbers, since a site may change comments; and by their comments, since a number may be lost.
-  std::set<std::string> jobs;
-  for (const QueuedJob& job : slurm.queue(submission.users))
+  std::map<std::string, std::set<std::string>> jobs;  // by cluster
+  for (const QueuedJob& job : queue_of(submission))
     for (const SubmittedArray& array : submission.arrays)
-      if (job.is_active() && (array.is_job(job.array) || job.comment == comment_of(array.id))) jobs.insert(job.array);
+      if (job.is_active() && array.has(job)) jobs[job.cluster].insert(job.array);
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;
   }
-  slurm.cancel({jobs.begin(), jobs.end()});
-  fmt::print("cancelled: {} job{}; finished cases are kept\n", jobs.size(), jobs.size() == 1 ? "" : "s");
+  std::size_t count = 0;
+  for (const auto& [cluster, numbers] : jobs) {
+    Slurm(cluster).cancel({numbers.begin(), numbers.end()});
+    count += numbers.size();
+  }
+  fmt::print("cancelled: {} job{}; finished cases are kept\n", count, count == 1 ? "" : "s");
   return exit_ok;
 }
 

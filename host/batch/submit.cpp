@@ -33,18 +33,24 @@ bool has_begun(const fs::path& run, const SubmittedArray& array) {
 }
 
 bool has_active_job(const std::vector<QueuedJob>& queue, const SubmittedArray& array) {
-  return std::any_of(queue.begin(), queue.end(), [&array](const QueuedJob& job) {
-    return job.is_active() && (array.is_job(job.array) || job.comment == comment_of(array.id));
-  });
+  return std::any_of(queue.begin(), queue.end(),
+                     [&array](const QueuedJob& job) { return job.is_active() && array.has(job); });
 }
 
-std::optional<std::string> job_by_comment(const std::vector<QueuedJob>& queue, const std::string& id) {
+std::optional<SubmittedJob> job_by_comment(const std::vector<QueuedJob>& queue, const std::string& id) {
   for (const QueuedJob& job : queue)
-    if (job.comment == comment_of(id)) return job.array;
+    if (job.comment == comment_of(id)) return SubmittedJob{job.array, job.cluster};
   return std::nullopt;
 }
 
 }  // namespace
+
+std::vector<QueuedJob> queue_of(const Submission& submission) {
+  std::vector<QueuedJob> jobs;
+  for (const std::string& cluster : clusters_of(submission))
+    for (QueuedJob& job : Slurm(cluster).queue(submission.users)) jobs.push_back(std::move(job));
+  return jobs;
+}
 
 BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site, const std::vector<Budget>& budgets,
                      std::int64_t array_size_max, const std::vector<std::int64_t>* only,
@@ -130,7 +136,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
   const bool is_fresh = std::none_of(submission.arrays.begin(), submission.arrays.end(),
                                      [](const SubmittedArray& array) { return array.job.has_value(); }) &&
                         !fs::exists(batch_folder(run) / "queued-before");
-  if (!is_fresh) queue = slurm.queue(submission.users);
+  if (!is_fresh) queue = queue_of(submission);
   write_file_atomically(batch_folder(run) / "queued-before", "sbatch was called for this batch\n", Durable::yes);
   std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
   for (SubmittedArray& array : submission.arrays) {
@@ -138,15 +144,13 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
     if (!is_open(array)) continue;
     if (!is_fresh) {
       if (const auto job = job_by_comment(queue, array.id)) {
-        write_job(run, array, *job);
-        array.job = *job;
-        said(fmt::format("array {}: found as job {}", array.number, *job));
+        set_job(run, array, *job);
+        said(fmt::format("array {}: found as job {}", array.number, text_of(*job)));
         continue;
       }
       if (has_begun(run, array)) {
         // It ran, and has left the queue. The number of its array is not needed any more.
-        write_job(run, array, job_gone);
-        array.job = job_gone;
+        set_job(run, array, {job_gone, ""});
         said(fmt::format("array {}: has run already", array.number));
         continue;
       }
@@ -171,13 +175,17 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
         options.emplace_back("--kill-on-invalid-dep=yes");
       }
     }
-    const std::string job = slurm.submit(array.script_file(run).string(), options);
-    write_job(run, array, job);
-    array.job = job;
+    auto job = slurm.submit(array.script_file(run).string(), options);
+    if (!job) job = job_by_comment(slurm.queue(submission.users), array.id);
+    if (!job)
+      throw SlurmError("sbatch has not answered with the number of one job, and none in the queue has the comment " +
+                       comment_of(array.id));
+    set_job(run, array, *job);
     QueuedJob queued;
-    queued.job = queued.array = job, queued.state = "PENDING", queued.comment = comment_of(array.id);
+    queued.job = queued.array = job->number, queued.cluster = job->cluster;
+    queued.state = "PENDING", queued.comment = comment_of(array.id);
     queue.push_back(std::move(queued));
-    said(fmt::format("array {}: job {}, {} shard{} of {}, {:.0f} min each{}", array.number, job, array.tasks,
+    said(fmt::format("array {}: job {}, {} shard{} of {}, {:.0f} min each{}", array.number, text_of(*job), array.tasks,
                      array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
                      array.is_canary ? "; the canary" : ""));
   }

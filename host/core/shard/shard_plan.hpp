@@ -53,6 +53,7 @@ std::set<std::int64_t> moved_cases(const std::filesystem::path& shard_folder);
 struct JobStart {
   std::string job;           // "" without a scheduler
   std::int64_t restart = 0;  // how often the scheduler has started it before
+  std::string cluster = {};  // of several that the scheduler knows; "": the one of the machine
 };
 std::filesystem::path verdict_file(const std::filesystem::path& shard_folder, const JobStart& start);
 std::filesystem::path stop_file(const std::filesystem::path& shard_folder, const JobStart& start);

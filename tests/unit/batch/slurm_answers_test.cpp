@@ -80,9 +80,12 @@ TEST(Queue, OneThatWaitsForItsNextStartDoesNotRun) {
 }
 
 TEST(Submitted, TheNumberAndNothingElse) {
-  EXPECT_EQ(parse_submitted("123\n"), "123");
-  EXPECT_EQ(parse_submitted("123;cluster\n"), "123");
-  EXPECT_EQ(parse_submitted("sbatch: a note of the site\n123\n"), "123");
+  EXPECT_EQ(parse_submitted("123\n"), (SubmittedJob{"123", ""}));
+  EXPECT_EQ(parse_submitted("123;cluster\n"), (SubmittedJob{"123", "cluster"}));
+  EXPECT_EQ(text_of({"123", "cluster"}), "123;cluster");
+  EXPECT_EQ(parse_submitted("sbatch: a note of the site\n123\n"), (SubmittedJob{"123", ""}));
+  EXPECT_EQ(parse_submitted("123\n4000\n"), std::nullopt) << "what is left of a budget may be a number, too";
+  EXPECT_EQ(parse_submitted("Submitted batch job 123\n"), std::nullopt);
   EXPECT_EQ(parse_submitted(""), std::nullopt);
   EXPECT_EQ(parse_submitted("12x\n"), std::nullopt);
   EXPECT_EQ(parse_submitted("-1\n"), std::nullopt);
