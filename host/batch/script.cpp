@@ -52,7 +52,8 @@ std::vector<std::string> place_options(const Site& site, const Shape& shape, dou
   add("qos", site.qos);
   add("constraint", site.constraint);
   add("reservation", site.reservation);
-  if (site.gpus_per_node > 0) add("gpus-per-node", std::to_string(site.gpus_per_node));
+  if (site.gpus_per_node > 0)
+    add("gpus-per-node", fmt::format("{}{}{}", site.gpu_type, site.gpu_type.empty() ? "" : ":", site.gpus_per_node));
   if (site.exclusive) options.emplace_back("--exclusive");
   add("nodelist", comma_list(shape.node));
   if (shape.node.empty()) add("exclude", fmt::format("{}", fmt::join(site.exclude, ",")));

@@ -161,6 +161,25 @@ Row list(std::string section, std::string key, Kind<std::string> kind, Find find
           }};
 }
 
+// 8, or "h100:8".
+bool store_gpus(const Value& found, Site& site) {
+  const auto store = [&](const Value& count) {
+    const auto number = experiment::integer(0, 1024).read(count);
+    if (number) site.gpus_per_node = *number;
+    return number.has_value();
+  };
+  const auto* text = std::get_if<std::string>(&found);
+  if (!text) return store(found);
+  const std::size_t colon = text->find(':');
+  const std::string type = text->substr(0, colon), count = colon == std::string::npos ? "" : text->substr(colon + 1);
+  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; };
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c); };
+  if (type.empty() || !std::all_of(type.begin(), type.end(), is_of_name)) return false;
+  if (count.empty() || count.size() > 4 || !std::all_of(count.begin(), count.end(), is_digit)) return false;
+  site.gpu_type = type;
+  return store(Value(static_cast<std::int64_t>(std::stoll(count))));
+}
+
 const std::vector<Row>& rows() {
   using namespace experiment;
   const std::string name = "a name without blanks or quotes";
@@ -178,8 +197,7 @@ const std::vector<Row>& rows() {
           [](Site & s) -> auto& { return s.constraint; }),
       row(
           "slurm", "reservation", word_kind(name), [](Site & s) -> auto& { return s.reservation; }),
-      row(
-          "slurm", "gpus_per_node", integer(0, 1024), [](Site & s) -> auto& { return s.gpus_per_node; }),
+      {"slurm", "gpus_per_node", "an integer from 0 to 1024, or \"TYPE:NUMBER\" as \"h100:8\"", false, store_gpus},
       row(
           "slurm", "time_max", duration(), [](Site & s) -> auto& { return s.time_max; }),
       row(

@@ -31,6 +31,7 @@ struct Site {
   std::string cluster;  // of several that one Slurm knows; "": the one of the machine that submits
   std::string partition, account, qos, constraint, reservation;  // "": the scheduler's default
   std::int64_t gpus_per_node = 0;
+  std::string gpu_type;                                        // "h100"; "": any
   std::chrono::milliseconds time_max = std::chrono::hours(1);  // of one job
   bool requeue = true;
   bool exclusive = true;                              // whole nodes: a neighbour would be measured, too

@@ -226,6 +226,35 @@ std::string time_limit_text(double seconds) {
   return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
 }
 
+namespace {
+
+constexpr std::size_t most_nodes = 1'000'000;
+
+// "r[1-2]n[01-02]": the first brackets with what comes before them, times the rest. False when it is no such name.
+bool expand_name(std::string_view word, const std::string& before, std::vector<std::string>& nodes) {
+  const std::size_t open = word.find('['), close = word.find(']', open == std::string_view::npos ? 0 : open);
+  if (open == std::string_view::npos) {
+    if (close != std::string_view::npos || nodes.size() >= most_nodes) return false;
+    nodes.push_back(before + std::string(word));
+    return true;
+  }
+  if (close == std::string_view::npos || word.substr(0, open).find(']') != std::string_view::npos) return false;
+  for (const std::string_view part : split(word.substr(open + 1, close - open - 1), ',')) {
+    const std::size_t dash = part.find('-');
+    const std::string_view first = part.substr(0, dash);
+    const auto from = number_in(first);
+    const auto to = dash == std::string_view::npos ? from : number_in(part.substr(dash + 1));
+    if (!from || !to || *to < *from || *to - *from > 100000) return false;
+    for (std::int64_t n = *from; n <= *to; ++n)
+      if (!expand_name(word.substr(close + 1), fmt::format("{}{}{:0{}}", before, word.substr(0, open), n, first.size()),
+                       nodes))
+        return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<std::vector<std::string>> expand_nodes(std::string_view list) {
   std::vector<std::string> nodes;
   while (!list.empty()) {
@@ -235,24 +264,7 @@ std::optional<std::vector<std::string>> expand_nodes(std::string_view list) {
       depth += list[end] == '[' ? 1 : list[end] == ']' ? -1 : 0;
     const std::string_view word = list.substr(0, end);
     list.remove_prefix(std::min(end + 1, list.size()));
-    const std::size_t open = word.find('[');
-    if (word.empty() || (open == std::string_view::npos && word.find(']') != std::string_view::npos))
-      return std::nullopt;
-    if (open == std::string_view::npos) {
-      nodes.emplace_back(word);
-      continue;
-    }
-    const std::size_t close = word.find(']', open);
-    if (close == std::string_view::npos || word.find('[', close) != std::string_view::npos) return std::nullopt;
-    for (const std::string_view part : split(word.substr(open + 1, close - open - 1), ',')) {
-      const std::size_t dash = part.find('-');
-      const std::string_view first = part.substr(0, dash);
-      const auto from = number_in(first);
-      const auto to = dash == std::string_view::npos ? from : number_in(part.substr(dash + 1));
-      if (!from || !to || *to < *from || *to - *from > 100000) return std::nullopt;
-      for (std::int64_t n = *from; n <= *to; ++n)
-        nodes.push_back(fmt::format("{}{:0{}}{}", word.substr(0, open), n, first.size(), word.substr(close + 1)));
-    }
+    if (word.empty() || !expand_name(word, "", nodes)) return std::nullopt;
   }
   return nodes;
 }

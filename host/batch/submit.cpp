@@ -2,6 +2,7 @@
 
 #include "batch/script.hpp"
 #include "common/files.hpp"
+#include "common/parallel.hpp"
 #include "shard/shard_plan.hpp"
 
 #include <fmt/format.h>
@@ -118,9 +119,12 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
         batch_script({site, array, run_name, fs::absolute(run).lexically_normal(), assay, submission.attempts}));
     submission.arrays.push_back(std::move(array));
   }
+  std::vector<fs::path> shards;
   for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
     for (std::int64_t task = 0; task < submission.arrays[i].tasks; ++task)
-      shard::flush_shard_plan(submission.arrays[i].shard_folder(run, task));
+      shards.push_back(submission.arrays[i].shard_folder(run, task));
+  for_each_in_parallel(
+      shards.size(), [&](std::size_t i) { shard::flush_shard_plan(shards[i]); }, Work::waiting);
   if (submission.arrays.size() > arrays_before) flush_folder(batch_folder(run) / "shards");
   const auto me = static_cast<std::int64_t>(::getuid());
   if (std::find(submission.users.begin(), submission.users.end(), me) == submission.users.end())

@@ -172,6 +172,22 @@ class Sites(batch.BatchTestCase):
         self.assertEqual(self.slurm.states(), {})
 
 
+    def test_a_node_that_only_waits_is_not_named(self):
+        other = self.slurm.submit("sleep 60", "--nodelist=n2", "--exclusive")
+        self.slurm.wait_state(other, "RUNNING")
+        b = self.batch("number = [0]")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", "[cluster]\neach_node = true\n"))
+        b.submit()
+        b.wait("n1 is done", lambda: b.counts() == {"ok": 1, "queued": 1})
+        said = b.assay("collect", b.run_folder).out
+        self.assertNotIn("exclude", said)
+        self.assertIn("still to come, and not judged by what is missing: n2", said)
+        b.cancel()
+        self.slurm.call("scancel", other)
+        b.wait_over()
+        self.assertIn('exclude = ["n2"]', b.assay("collect", b.run_folder).out)
+
+
 class NodesThatAreNotReady(batch.BatchTestCase):
     nodes = 2
 

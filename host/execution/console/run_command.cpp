@@ -162,6 +162,19 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
   }
 }
 
+// A shell with an allocation of several nodes starts one process: whoever wants the others has to say srun.
+void note_unused_nodes() {
+  const auto number = [](const char* name) {
+    const char* text = std::getenv(name);
+    return text ? std::strtoll(text, nullptr, 10) : 0;
+  };
+  if (const auto nodes = number("SLURM_JOB_NUM_NODES"); nodes > 1)
+    fmt::print(stderr,
+               "note: this shell has job {} on {} nodes, and assay runs on this machine alone; "
+               "`srun --ntasks-per-node=RANKS assay run ...` takes all of them\n",
+               number("SLURM_JOB_ID"), nodes);
+}
+
 // What a launch of several experiments is to its ranks: as many launches, one after the other.
 std::optional<wireup::LaunchedRank> nth_launch(std::optional<wireup::LaunchedRank> launched, std::size_t n) {
   if (launched && n > 0) launched->job_id += fmt::format("-{}", n + 1);
@@ -227,6 +240,7 @@ int run_all(const RunRequest& request) {
 
   const std::optional<wireup::LaunchedRank> launched = rank_of_this_launch();
   const bool follows = launched && launched->rank > 0;
+  if (!launched && !request.quiet && !request.json && !request.dry_run) note_unused_nodes();
   std::vector<run::LoadedExperiment> experiments;
   std::vector<experiment::Mistake> mistakes;
   for (const fs::path& file : files) {

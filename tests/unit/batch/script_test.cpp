@@ -70,6 +70,11 @@ TEST_F(Script, IsWhatAShellReads) {
   }
 }
 
+TEST_F(Script, GpusOfAType) {
+  site_.gpu_type = "h100";
+  EXPECT_TRUE(has(text(), "--gpus-per-node=h100:8"));
+}
+
 TEST_F(Script, NamedNodesAreNotExcluded) {
   array_.shape.node = "n1+n3";
   EXPECT_TRUE(has(text(), "--nodelist=n1,n3"));

@@ -147,6 +147,15 @@ TEST(SiteFile, AnotherClusterHasAKey) {
     EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\nenvironment = [\"{}\"]\n", name)).size(), 1U) << name;
 }
 
+TEST(SiteFile, GpusMayHaveAType) {
+  const Site site = site_in("[slurm]\ngpus_per_node = \"a100-sxm4.80gb:4\"\n");
+  EXPECT_EQ(site.gpus_per_node, 4);
+  EXPECT_EQ(site.gpu_type, "a100-sxm4.80gb");
+  for (const char* value :
+       {"\"8\"", "\"h100\"", "\":8\"", "\"h100:\"", "\"h100:-1\"", "\"h100:2000\"", "\"h 1:8\"", "1.5"})
+    EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\ngpus_per_node = {}\n", value)).size(), 1U) << value;
+}
+
 TEST(SiteFile, GpusAreAskedForInSeveralWays) {
   EXPECT_FALSE(site_in("[slurm]\nsbatch_extra = [\"--gres=lscratch:5\"]\n").asks_for_gpus());
   for (const char* text : {"gpus_per_node = 1", "sbatch_extra = [\"--gres=gpu:h100:8\"]", "sbatch_extra = [\"-G8\"]",

@@ -157,11 +157,13 @@ TEST(NodeLists, OneByOne) {
   EXPECT_EQ(list("n[8-11]"), Names({"n8", "n9", "n10", "n11"}));
   EXPECT_EQ(list("n[001,010]-ib"), Names({"n001-ib", "n010-ib"}));
   EXPECT_EQ(list("a,b[1,2],c"), Names({"a", "b1", "b2", "c"}));
+  EXPECT_EQ(list("r[1-2]n[01-02]"), Names({"r1n01", "r1n02", "r2n01", "r2n02"}));
+  EXPECT_EQ(list("r[1]n[2]-[3,4]x"), Names({"r1n2-3x", "r1n2-4x"}));
 }
 
 TEST(NodeLists, WhatIsNoneIsRefused) {
-  for (const char* text : {"n[1-2]m[3-4]", "n[1-2", "n[", "n[]", "n[1-]", "n[-1]", "n[2-1]", "n[a-b]", "n[1,,2]", "n1]",
-                           "a,,b", ",a", "n[0-1000000]"})
+  for (const char* text : {"n[1-2]m[3-4", "n]1[", "[0-99999][0-99999]", "n[1-2", "n[", "n[]", "n[1-]", "n[-1]",
+                           "n[2-1]", "n[a-b]", "n[1,,2]", "n1]", "a,,b", ",a", "n[0-1000000]"})
     EXPECT_FALSE(expand_nodes(text)) << text;
 }
 
