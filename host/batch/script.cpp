@@ -38,6 +38,23 @@ std::string comma_list(std::string joined) {
   return joined;
 }
 
+// Where the site's health check has failed, the job goes to other nodes, and so do those of the array that wait. Slurm
+// takes the list only for a job that waits: after the requeue, before which it lets this shell end.
+std::string elsewhere(const ScriptInput& input, const std::string& run) {
+  std::string text = "  R=$?; A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
+  text += fmt::format("  if [ $R = 75 ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",
+                      input.attempts - 1);
+  text += "    echo \"$O\"; grep -m1 '^assay: ' <<<\"$O\" >\"$S/unready-$SLURM_JOB_ID-$N\"; trap '' TERM\n";
+  text += fmt::format("    X={}; for F in {}/batch/unhealthy/*; do X=$X,${{F##*/}}; done\n",
+                      fmt::format("{}", fmt::join(input.site.exclude, ",")), run);
+  text += "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\"\n";
+  text += "    scontrol update JobId=\"$SLURM_ARRAY_JOB_ID\" ExcNodeList=\"${X#,}\" 2>/dev/null\n";
+  text += "    for W in 1 1 2 2 4; do\n";
+  text += "      scontrol update JobId=\"${SLURM_ARRAY_JOB_ID}_$T\" ExcNodeList=\"${X#,}\" && exit 1; sleep $W\n";
+  text += "    done\n  fi\n";
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> place_options(const Site& site, const Shape& shape, double limit_s) {
@@ -119,6 +136,7 @@ std::string batch_script(const ScriptInput& input) {
   text +=
       fmt::format("O=$(srun --export=ALL --nodes={0} --ntasks={0} --ntasks-per-node=1{1} --node-ready 2>&1) || {{\n",
                   array.shape.nodes, assay_run);
+  text += site.health.experiment.empty() || !site.requeue || !array.shape.node.empty() ? "" : elsewhere(input, run);
   text +=
       "  echo \"$O\"; unready \"$(grep -m1 '^assay: ' <<<\"$O\" || grep -v '^srun: error: .* task' <<<\"$O\" | "
       "grep -m1 -i error || tail -n1 <<<\"$O\")\"; }\n";

@@ -122,14 +122,16 @@ Kind<std::string> variable_kind() {
   return kind;
 }
 
-Kind<std::string> line_kind() {
-  Kind<std::string> kind = experiment::any_text("lines of a shell script");
+Kind<std::string> line_kind_of(std::string expected) {
+  Kind<std::string> kind = experiment::any_text(std::move(expected));
   kind.read = [](const Value& found) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&found);
     return text && is_one_line(*text) ? std::optional(*text) : std::nullopt;
   };
   return kind;
 }
+
+Kind<std::string> line_kind() { return line_kind_of("lines of a shell script"); }
 
 Kind<double> above_0() {
   return {"a number above 0",
@@ -160,6 +162,8 @@ Row list(std::string section, std::string key, Kind<std::string> kind, Find find
             return value.has_value();
           }};
 }
+
+Kind<std::string> text_of_file() { return line_kind_of("the file of an experiment, as configs/node-check.toml"); }
 
 // 8, or "h100:8".
 bool store_gpus(const Value& found, Site& site) {
@@ -229,6 +233,14 @@ const std::vector<Row>& rows() {
       row(
           "slurm.limits", "margin", duration(), [](Site & s) -> auto& { return s.limits.margin; }),
       row(
+          "slurm.health", "experiment", text_of_file(), [](Site & s) -> auto& { return s.health.experiment; }),
+      row(
+          "slurm.health", "tflop_per_s_min", above_0(), [](Site & s) -> auto& { return s.health.tflop_per_s_min; }),
+      row(
+          "slurm.health", "gbytes_per_s_min", above_0(), [](Site & s) -> auto& { return s.health.gbytes_per_s_min; }),
+      row(
+          "slurm.health", "timeout_s", integer(1, 86400), [](Site & s) -> auto& { return s.health.timeout_s; }),
+      row(
           "slurm.canary", "enable", flag(), [](Site & s) -> auto& { return s.canary; }),
   };
   return table;
@@ -267,6 +279,12 @@ class SiteReader {
                     "[slurm.limits] margin is more than half of [slurm] time_max; expected a margin that leaves time "
                     "for cases");
     expand_excluded();
+    // A path is one beside the site file.
+    if (std::string& file = site_.health.experiment; !file.empty())
+      file = fs::absolute(site_.file.parent_path() / file).lexically_normal().string();
+    if (places_.contains("tflop_per_s_min") || places_.contains("gbytes_per_s_min") || places_.contains("timeout_s"))
+      if (site_.health.experiment.empty() && mistakes_.empty())
+        mistakes_.add(start, "[slurm.health] has limits and no experiment; expected experiment = \"node-check.toml\"");
     return std::move(site_);
   }
 
@@ -299,13 +317,13 @@ class SiteReader {
     std::vector<std::string> known;
     for (const Row& row : rows())
       if (row.section == name) known.push_back(row.key);
-    if (name == "slurm") known.insert(known.end(), {"limits", "canary"});
+    if (name == "slurm") known.insert(known.end(), {"limits", "canary", "health"});
     for (const TableMember& member : table.members) {
       const auto row = std::find_if(rows().begin(), rows().end(),
                                     [&](const Row& r) { return r.section == name && r.key == member.key; });
       if (row != rows().end())
         value(*row, member);
-      else if (name == "slurm" && (member.key == "limits" || member.key == "canary"))
+      else if (name == "slurm" && (member.key == "limits" || member.key == "canary" || member.key == "health"))
         section(member.node, name + "." + member.key);
       else
         unknown(member, name, known);

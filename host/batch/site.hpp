@@ -5,6 +5,7 @@
 #pragma once
 #include "common/usage_error.hpp"
 #include "experiment/mistake.hpp"
+#include "shard/shard_plan.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -41,6 +42,7 @@ struct Site {
   std::vector<std::string> prologue;                  // lines of the batch script before assay starts
   std::string assay;                                  // the program's path on the nodes; "": this one's
   SiteLimits limits;
+  shard::HealthRule health;
   bool canary = true;  // the cheapest case first; the others when it is ok
 
   bool asks_for_gpus() const;  // by gpus_per_node, or by options of sbatch

@@ -30,6 +30,7 @@ class StatusReader {
     for (const SubmittedArray& array : submission_.arrays)
       for (std::int64_t task = 0; task < array.tasks; ++task) read_shard(array, task);
     for (auto& [index, c] : cases_) status_.cases.push_back(std::move(c));
+    status_.unhealthy = shard::unhealthy_nodes(batch_folder(run_));
     estimate_end();
     return std::move(status_);
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include "batch/slurm_answers.hpp"
 #include "batch/submission.hpp"
+#include "shard/node_health.hpp"
 #include "shard/node_ready.hpp"
 #include "shard/shard_state.hpp"
 
@@ -72,6 +73,7 @@ struct RunStatus {
   std::vector<AttemptStatus> attempts;
   std::vector<UnreadyStatus> unready;
   std::vector<NodeStatus> nodes;  // of each attempt and each unready start
+  std::vector<shard::UnhealthyNode> unhealthy;
   std::string scheduler_problem;  // "" when the queue was read
   double node_hours_used = 0;
   std::optional<double> expected_end_s;  // by the budgets; nothing when nothing runs or waits

@@ -87,6 +87,8 @@ void say_nodes(const RunStatus& status) {
   std::set<std::string> ready, unready;
   for (const NodeStatus& each : status.nodes) (each.ready.is_ready() ? ready : unready).insert(each.ready.node);
   if (!ready.empty()) fmt::print("nodes ready: {}\n", fmt::join(ready, ", "));
+  for (const shard::UnhealthyNode& each : status.unhealthy)
+    fmt::print("unhealthy, and left out: {} ({})\n", each.node, each.reason);
   if (!unready.empty()) fmt::print("nodes not ready: {}\n", fmt::join(unready, ", "));
 }
 
@@ -207,13 +209,27 @@ Json to_json(const fs::path& run, const RunStatus& status) {
     nodes.push_back(std::move(one));
   }
   json["nodes"] = std::move(nodes);
+  json["unhealthy"] = Json::array();
+  for (const shard::UnhealthyNode& each : status.unhealthy)
+    json["unhealthy"].push_back({{"node", each.node}, {"reason", each.reason}});
   return json;
+}
+
+// For a hook that drains nodes.
+int say_unhealthy(const fs::path& run) {
+  Json nodes = Json::array();
+  for (const shard::UnhealthyNode& each : shard::unhealthy_nodes(batch_folder(run)))
+    nodes.push_back({{"node", each.node}, {"reason", each.reason}});
+  const Json json{{"schema", "assay.unhealthy-nodes/1"}, {"run", run.string()}, {"nodes", nodes}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return nodes.empty() ? exit_ok : exit_failed;
 }
 
 }  // namespace
 
 int show_status(const StatusRequest& request) {
   const fs::path run = batch_run(request.run);
+  if (request.unhealthy) return say_unhealthy(run);
   const bool watches = request.watch.has_value();
   const double period_s = request.watch.value_or(0);
   if (watches && !(period_s >= 1 && period_s <= 86400))

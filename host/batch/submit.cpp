@@ -3,6 +3,7 @@
 #include "batch/script.hpp"
 #include "common/files.hpp"
 #include "common/parallel.hpp"
+#include "shard/node_health.hpp"
 #include "shard/shard_plan.hpp"
 
 #include <fmt/format.h>
@@ -87,8 +88,12 @@ double job_limit_s(const PackedArray& array, const Site& site) {
   return std::min(std::ceil((array.longest_s() + margin_s) / 60) * 60, time_max_s);
 }
 
-void write_round(const fs::path& run, Submission& submission, const BatchPlan& plan, const Site& site,
+void write_round(const fs::path& run, Submission& submission, const BatchPlan& plan, const Site& site_as_it_is,
                  const fs::path& assay, const std::string& run_name) {
+  Site site = site_as_it_is;
+  for (const shard::UnhealthyNode& each : shard::unhealthy_nodes(batch_folder(run)))
+    if (std::find(site.exclude.begin(), site.exclude.end(), each.node) == site.exclude.end())
+      site.exclude.push_back(each.node);
   const std::int64_t round = submission.arrays.empty() ? 0 : submission.arrays.back().round + 1;
   create_folders(batch_folder(run) / "log");
   const std::size_t arrays_before = submission.arrays.size();
@@ -109,7 +114,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       shard.experiment_file = submission.experiment_file, shard.experiment_hash = submission.experiment_hash;
       shard.plugin_file = submission.plugin_file, shard.plugin_hash = submission.plugin_hash;
       shard.is_canary = packed.is_canary;
-      shard.promised = {site.asks_for_gpus(), array.id, site.environment, site.cluster};
+      shard.promised = {site.asks_for_gpus(), array.id, site.environment, site.cluster, site.health};
       const fs::path folder = array.shard_folder(run, task);
       make_folder(folder);
       shard::write_shard_plan(folder, shard);

@@ -226,6 +226,21 @@ class NodesThatAreNotReady(batch.BatchTestCase):
         environments = [json.loads(file.read_text()) for file in (b.run_folder / "environments").iterdir()]
         self.assertIn('"node_ready"', json.dumps(environments))
 
+    def test_unhealthy_node_is_left_for_another(self):
+        b = self.batch(cases=2, limits='[slurm.health]\nexperiment = "health/x.toml"')
+        health = self.batch("number = [100]", params='action = "fail"\ntimes = 1')  # of the first node alone
+        plugin = f'plugin = "{batch.HOME["plugins"]}/misbehaving.so"'
+        (b.folder / "health").mkdir()
+        (b.folder / "health/x.toml").write_text(health.file.read_text().replace('plugin = "misbehaving"', plugin))
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 2}, b.story())
+        (first, *_), (second, *_) = health.starts(100)
+        self.assertEqual([(n["node"], "it was told to fail" in n["reason"]) for n in status["unhealthy"]], [(first, True)])
+        self.assertEqual({b.starts(n)[0][0] for n in range(2)}, {second})
+        hook = b.assay("status", b.run_folder, "--unhealthy")
+        self.assertEqual((hook.status, [n["node"] for n in json.loads(hook.out)["nodes"]]), (1, [first]))
+
     def test_folder_that_a_node_does_not_see(self):
         b = self.batch(cases=2)
         for node in ("n1", "n2"):

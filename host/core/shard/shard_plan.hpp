@@ -7,18 +7,27 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace assay::host::shard {
 
+// A check that each node has to pass before a batch's first case there.
+struct HealthRule {
+  std::string experiment;  // its file; "": there is no check
+  std::optional<double> tflop_per_s_min, gbytes_per_s_min;
+  std::int64_t timeout_s = 600;
+};
+
 // What the site file says that a node has to be like. Shards of older versions of assay have none of it.
 struct SitePromise {
   bool has_gpus = false;                 // [run] device = "auto" is a GPU
   std::string batch_id;                  // ASSAY_BATCH of every process of the job
   std::vector<std::string> environment;  // "NAME" that is set there, or "NAME=value"
-  std::string cluster;                   // of several that one Slurm knows; "": the one of the machine
+  std::string cluster = {};              // of several that one Slurm knows; "": the one of the machine
+  HealthRule health = {};
 };
 
 struct ShardPlan {

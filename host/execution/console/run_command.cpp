@@ -26,6 +26,7 @@
 #include "run/follower.hpp"
 #include "run/found_device.hpp"
 #include "run/load_experiment.hpp"
+#include "run/node_health_check.hpp"
 #include "run/node_ready_check.hpp"
 #include "run/plan.hpp"
 #include "run/resumption.hpp"
@@ -117,7 +118,12 @@ int look_at_node(const RunRequest& request, const fs::path& experiment_toml, con
       question, run::load_submitted(experiment_toml, question.plan.experiment_file, question.plan.plugin_file));
   for (const std::string& problem : ready.problems) complain(problem);
   shard::write_node_ready(folder, request.job_start(), ready);
-  return ready.is_ready() ? exit_ok : exit_failed;
+  if (!ready.is_ready()) return exit_failed;
+  if (question.plan.promised.health.experiment.empty()) return exit_ok;
+  const shard::NodeHealth health = run::check_node_health(shard::batch_of_shard(folder), question.node,
+                                                          request.job_start().job, question.plan.promised.health);
+  for (const std::string& problem : health.problems) complain("it fails the site's health check: " + problem);
+  return health.is_healthy() ? exit_ok : run::exit_unhealthy;
 }
 
 int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {

@@ -189,6 +189,16 @@ TEST_F(RunningScript, APrologueLineThatFailsEndsTheStart) {
   EXPECT_EQ(said_of_unready(), "the prologue ended the job with exit status 0\n");
 }
 
+TEST_F(RunningScript, AnUnhealthyNodeIsLeftForOthers) {
+  site_.health.experiment = "/h.toml", site_.exclude = {"m1"};
+  test::put_file(folder_ / "run/batch/unhealthy/n2", "slow\n");
+  ready_step_ = "[[ $* != *--node-ready* ]] || { echo 'assay: node n2: slow'; exit 75; }";
+  EXPECT_EQ(run("done").exit_code, 1);
+  EXPECT_EQ(read_file(folder_ / "scontrol.txt"),
+            "requeue 69_3\nupdate JobId=69 ExcNodeList=m1,n2\nupdate JobId=69_3 ExcNodeList=m1,n2\n");
+  EXPECT_EQ(said_of_unready(), "assay: node n2: slow\n");
+}
+
 TEST_F(RunningScript, ANodeThatIsNotReadyEndsTheStartWithItsReason) {
   ready_step_ =
       "[[ $* != *--node-ready* ]] || { echo 'pyxis: imported'; echo 'assay: node n2: no GPU'; echo 'srun: error: n2: "

@@ -147,6 +147,14 @@ TEST(SiteFile, AnotherClusterHasAKey) {
     EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\nenvironment = [\"{}\"]\n", name)).size(), 1U) << name;
 }
 
+TEST(SiteFile, AHealthCheckIsFoundBesideTheSiteFile) {
+  const Site site = site_in("[slurm]\n[slurm.health]\nexperiment = \"checks/node.toml\"\ngbytes_per_s_min = 90\n");
+  EXPECT_EQ(site.health.experiment, "/sites/checks/node.toml");
+  EXPECT_EQ(site.health.gbytes_per_s_min, 90);
+  EXPECT_EQ(site_in("[slurm]\n[slurm.health]\nexperiment = \"/c/node.toml\"\n").health.experiment, "/c/node.toml");
+  EXPECT_EQ(mistakes_in("schema = 1\n[slurm]\n[slurm.health]\ntflop_per_s_min = 1.5\n").size(), 1U);
+}
+
 TEST(SiteFile, GpusMayHaveAType) {
   const Site site = site_in("[slurm]\ngpus_per_node = \"a100-sxm4.80gb:4\"\n");
   EXPECT_EQ(site.gpus_per_node, 4);

@@ -1,4 +1,5 @@
 #include "run/node_ready_check.hpp"
+#include "run/node_health_check.hpp"
 
 #include <gtest/gtest.h>
 
@@ -71,6 +72,41 @@ TEST_F(NodeReadyCheck, ASiteWithGpusMeasuresGpus) {
 TEST_F(NodeReadyCheck, APluginThatIsNotThereIsAProblem) {
   EXPECT_EQ(check_node_ready(question_, {std::nullopt, {{"x.toml", 3, 1, "no plugin"}}}).problems,
             std::vector<std::string>{"x.toml:3:1: no plugin"});
+}
+
+TEST(NodeHealth, LimitsAndStatusesDecide) {
+  record::CaseRecord fast;
+  fast.identity.axes = {{"check", Value(std::string("copy"))}};
+  fast.result.status = record::Status::ok;
+  fast.result.rates = record::Rates{1500.0, 80.0, {}};
+  EXPECT_TRUE(judge_node("n1", {fast}, {"/h.toml", 1.5, 80.0}).is_healthy());
+  const auto slow = judge_node("n1", {fast}, {"/h.toml", 1.6, 81.0});
+  EXPECT_EQ(slow.problems, (std::vector<std::string>{"check=copy: tflop_per_s is 1.5, and the site asks for 1.6",
+                                                     "check=copy: gbytes_per_s is 80, and the site asks for 81"}));
+  record::CaseRecord wrong = fast;
+  wrong.result.status = record::Status::wrong_result, wrong.result.reason = "rank 1";
+  EXPECT_EQ(judge_node("n1", {fast, wrong}, {"/h.toml"}).problems,
+            std::vector<std::string>{"check=copy: wrong_result: rank 1"});
+  wrong.result.status = record::Status::unsupported;
+  EXPECT_TRUE(judge_node("n1", {fast, wrong}, {"/h.toml"}).is_healthy());
+  EXPECT_FALSE(judge_node("n1", {wrong}, {"/h.toml"}).is_healthy()) << "nothing was looked at";
+}
+
+TEST(NodeHealth, IsKeptForTheBatch) {
+  assay::test::TemporaryFolder folder;
+  EXPECT_FALSE(shard::read_node_health(folder.path(), "n1"));
+  shard::write_node_health(folder.path(), {"n1", "70", {"too slow", "wrong"}, {{"copy", 2.5}}, 1000});
+  shard::write_node_health(folder.path(), {"n2", "71", {}, {}, 1000});
+  const auto read = shard::read_node_health(folder.path(), "n1");
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read->is_healthy());
+  EXPECT_EQ(read->figures.at("copy"), 2.5);
+  EXPECT_TRUE(shard::read_node_health(folder.path(), "n2")->is_healthy());
+  const auto unhealthy = shard::unhealthy_nodes(folder.path());
+  ASSERT_EQ(unhealthy.size(), 1U);
+  EXPECT_EQ(unhealthy[0].node + ": " + unhealthy[0].reason, "n1: too slow; wrong");
+  EXPECT_EQ(shard::batch_of_shard("/r/batch/shards/0-0003"), "/r/batch");
+  EXPECT_EQ(shard::batch_of_shard("/r/batch/shards/0-0003/"), "/r/batch");
 }
 
 }  // namespace
