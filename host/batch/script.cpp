@@ -80,6 +80,28 @@ std::vector<std::string> place_options(const Site& site, const Shape& shape, dou
 
 void check_run_path(const fs::path& path) { plain_path(path); }
 
+std::string end_script(const Site& site, const std::string& id, const std::string& run_name, const fs::path& run_folder,
+                       const fs::path& program) {
+  const std::string run = plain_path(run_folder),
+                    assay = plain_path(site.assay.empty() ? program : fs::path(site.assay));
+  std::string text = "#!/bin/bash\n";
+  text += fmt::format("#SBATCH --job-name={} --nodes=1 --ntasks=1 --time=0-00:10:00\n", job_name(run_name + "-end"));
+  const auto option = [&text](const char* name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", name, value);
+  };
+  option("partition", site.partition);
+  option("account", site.account);
+  option("qos", site.qos);
+  option("reservation", site.reservation);
+  text += fmt::format("#SBATCH --comment={} --output={}/batch/log/end_%j.log\n", comment_of(id), run);
+  text += "# After the last job of an assay batch: docs/cluster.md of assay.\n";
+  for (const std::string& each : site.prologue) text += each + "\n";
+  text +=
+      fmt::format("export ASSAY_RUN={}\n{} collect \"$ASSAY_RUN\" --quiet; export ASSAY_COLLECTED=$?\n", run, assay);
+  for (const std::string& each : site.on_end) text += each + "\n";
+  return text;
+}
+
 std::string batch_script(const ScriptInput& input) {
   const Site& site = input.site;
   const SubmittedArray& array = input.array;

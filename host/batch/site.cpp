@@ -218,6 +218,8 @@ const std::vector<Row>& rows() {
           "slurm", "environment", variable_kind(), [](Site & s) -> auto& { return s.environment; }),
       list(
           "slurm", "prologue", line_kind(), [](Site & s) -> auto& { return s.prologue; }),
+      list(
+          "slurm", "on_end", line_kind(), [](Site & s) -> auto& { return s.on_end; }),
       row(
           "slurm", "assay", word_kind("the path of the program assay on the nodes, without blanks"),
           [](Site & s) -> auto& { return s.assay; }),

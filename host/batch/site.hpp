@@ -40,6 +40,7 @@ struct Site {
   std::vector<std::string> sbatch_extra, srun_extra;  // options, as they are
   std::vector<std::string> environment;               // that the node's processes have: "NAME" or "NAME=value"
   std::vector<std::string> prologue;                  // lines of the batch script before assay starts
+  std::vector<std::string> on_end;                    // lines of a script that runs once the batch has ended
   std::string assay;                                  // the program's path on the nodes; "": this one's
   SiteLimits limits;
   shard::HealthRule health;

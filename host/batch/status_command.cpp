@@ -253,7 +253,8 @@ int cancel(const std::string& given) {
   std::map<std::string, std::set<std::string>> jobs;  // by cluster
   for (const QueuedJob& job : queue_of(submission))
     for (const SubmittedArray& array : submission.arrays)
-      if (job.is_active() && array.has(job)) jobs[job.cluster].insert(job.array);
+      if (job.is_active() && (array.has(job) || job.comment == comment_of(array.id + "-end")))
+        jobs[job.cluster].insert(job.array);
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;

@@ -4,6 +4,8 @@
 //   <run>/batch/array-0.sbatch        the script of one
 //   <run>/batch/array-0.job           its job, once sbatch has answered
 //   <run>/batch/shards/0-0003/        array 0, task 3 (shard/shard_plan.hpp)
+//   <run>/batch/end-0.sbatch          what runs after the arrays of round 0, where the site has something to run
+//   <run>/batch/end-0.job             its job
 //   <run>/batch/lock                  see SubmissionLock
 //   <run>/batch/log/                  what the batch scripts print
 #pragma once

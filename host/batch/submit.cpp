@@ -45,6 +45,36 @@ std::optional<SubmittedJob> job_by_comment(const std::vector<QueuedJob>& queue, 
   return std::nullopt;
 }
 
+fs::path end_file(const fs::path& run, std::int64_t round, const char* kind) {
+  return batch_folder(run) / fmt::format("end-{}.{}", round, kind);
+}
+
+// Of the job after the arrays of a round: that of its first array, and a word.
+std::string end_id(const Submission& submission, std::int64_t round) {
+  for (const SubmittedArray& array : submission.arrays)
+    if (array.round == round) return array.id + "-end";
+  return "";
+}
+
+// Queues what comes after the arrays of each round, once. Jobs that are gone do not hold it up, nor does a canary that
+// failed: whatever became of the batch, it has ended.
+void queue_ends(const fs::path& run, const Submission& submission, const Slurm& slurm,
+                const std::vector<QueuedJob>& queue, const std::function<void(const std::string&)>& said) {
+  std::map<std::int64_t, std::string> after;  // by round
+  for (const SubmittedArray& array : submission.arrays)
+    if (array.job && *array.job != job_gone) after[array.round] += ":" + *array.job;
+  for (const auto& [round, jobs] : after) {
+    std::error_code ignored;
+    if (!fs::exists(end_file(run, round, "sbatch"), ignored) || fs::exists(end_file(run, round, "job"), ignored))
+      continue;
+    auto job = job_by_comment(queue, end_id(submission, round));
+    if (!job) job = slurm.submit(end_file(run, round, "sbatch").string(), {"--dependency=afterany" + jobs});
+    const std::string number = job ? text_of(*job) : "unknown";
+    write_file_atomically(end_file(run, round, "job"), number + "\n", Durable::yes);
+    said(fmt::format("at the end: job {}", number));
+  }
+}
+
 }  // namespace
 
 std::vector<QueuedJob> queue_of(const Submission& submission) {
@@ -124,6 +154,9 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
         batch_script({site, array, run_name, fs::absolute(run).lexically_normal(), assay, submission.attempts}));
     submission.arrays.push_back(std::move(array));
   }
+  if (!site.on_end.empty() && submission.arrays.size() > arrays_before)
+    write_file_atomically(end_file(run, round, "sbatch"), end_script(site, end_id(submission, round), run_name,
+                                                                     fs::absolute(run).lexically_normal(), assay));
   std::vector<fs::path> shards;
   for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
     for (std::int64_t task = 0; task < submission.arrays[i].tasks; ++task)
@@ -198,6 +231,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
                      array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
                      array.is_canary ? "; the canary" : ""));
   }
+  queue_ends(run, submission, slurm, queue, said);
 }
 
 }  // namespace assay::host::batch

@@ -64,6 +64,18 @@ TEST_F(Submitting, EveryCallAsksTheClusterThatHasTheJobs) {
   EXPECT_TRUE(has_called("scancel --clusters=west 100")) << "by its number: the comment was changed";
 }
 
+TEST_F(Submitting, WhatTheSiteRunsAtTheEndWaitsForEveryArrayOnce) {
+  site_.on_end = {"mail -s \"$ASSAY_RUN\" me <\"$ASSAY_RUN/table.md\""};
+  submit({{0}, {1}}, 2);
+  queue();
+  const std::string end = (run_ / "batch/end-0.sbatch").string();
+  EXPECT_TRUE(has_called("sbatch --parsable --dependency=afterany:100:101 " + end));
+  EXPECT_NE(read_file(end).find("/opt/assay collect \"$ASSAY_RUN\" --quiet"), std::string::npos);
+  EXPECT_NE(read_file(end).find("--comment=assay:" + submission_.arrays[0].id + "-end"), std::string::npos);
+  queue();
+  EXPECT_EQ(calls_of("sbatch"), 3) << "two arrays and the end";
+}
+
 TEST_F(Submitting, AnAnswerThatIsNotClearIsLookedUpInTheQueue) {
   submit({{0}});
   put("sbatch", "echo 'Submitted batch job 100'; echo 4000");
