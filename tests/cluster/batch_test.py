@@ -188,6 +188,36 @@ class Sites(batch.BatchTestCase):
         self.assertIn('exclude = ["n2"]', b.assay("collect", b.run_folder).out)
 
 
+class Recurring(batch.BatchTestCase):
+    nodes = 1
+
+    def test_cron_line_of_the_documentation(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/cluster.md").read_text()
+        submits, cleans = [line.split(None, 5)[5] for line in page.splitlines() if line.startswith(("15   1", "45   1"))]
+        on_end = page[page.index('on_end = ["cd'):].split("```")[0]
+        b = self.batch(cases=2, place=on_end)
+        home = self.slurm.folder / "work/home"
+        (home / "bench").mkdir(parents=True)
+        (home / "assay/bin").mkdir(parents=True)
+        (home / "assay/bin/assay").symlink_to(batch.HOME["assay"])
+        plugin = f'plugin = "{batch.HOME["plugins"]}/misbehaving.so"'
+        (home / "bench/nightly.toml").write_text(b.file.read_text().replace('plugin = "misbehaving"', plugin)
+                                                 .replace(f'name = "{b.name}"', 'name = "nightly"'))
+        (home / "bench/site.toml").write_text(b.site.read_text())
+        # As cron does.
+        environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "SHELL": "/bin/sh",
+                       "SLURM_CONF": self.slurm.environment["SLURM_CONF"]}
+        for line in (submits, cleans):
+            done = subprocess.run(["/bin/sh", "-c", line], env=environment, cwd=home, check=False)
+            self.assertEqual(done.returncode, 0, (home / "bench/nightly.log").read_text())
+        run = pathlib.Path((home / "bench/results/nightly/latest")).resolve()
+        cluster.wait_until("what comes at the end has run", lambda: (home / "bench/slower").exists() and not set(self.slurm.states().values()) - cluster.OVER, 40)
+        self.assertEqual(len((run / "cases.jsonl").read_text().splitlines()), 2, "it has collected")
+        self.assertTrue((run / "compare.md").exists())
+        self.assertIn("nothing", subprocess.run([batch.HOME["assay"], "cancel", str(run)], env=environment,
+                                                capture_output=True, text=True, check=True).stdout)
+
+
 class NodesThatAreNotReady(batch.BatchTestCase):
     nodes = 2
 
