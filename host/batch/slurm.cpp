@@ -67,6 +67,28 @@ std::optional<std::string> Slurm::why_refused(const std::vector<std::string>& op
   return answer.complaint();
 }
 
+std::optional<std::string> Slurm::why_srun_refused(const std::vector<std::string>& options) const {
+  std::vector<std::string> arguments = command("srun", {"--test-only", "--nodes=1", "--ntasks=1", "--time=1"});
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.emplace_back("true");
+  const CommandAnswer answer = run_command(arguments, patience);
+  if (answer.exit_code == 127) fail("srun", answer);
+  if (answer.is_good()) return std::nullopt;
+  return answer.complaint();
+}
+
+std::map<std::string, std::string> Slurm::partition_states() const {
+  return parse_partition_states(answer_of(command("sinfo", {"--noheader", "--format=%P|%a"})));
+}
+
+std::optional<std::int64_t> Slurm::longest_of_qos_s(const std::string& qos) const {
+  // Whether there are accounts at all is not said anywhere else.
+  const CommandAnswer answer =
+      run_command({"sacctmgr", "--noheader", "--parsable2", "show", "qos", qos, "format=MaxWall"}, patience);
+  if (!answer.is_good()) return std::nullopt;
+  return parse_time_limit_s(answer.out.substr(0, answer.out.find('\n')));
+}
+
 std::vector<QueuedJob> Slurm::queue(const std::vector<std::int64_t>& users) const {
   std::string list = fmt::format("--user={}", ::getuid());
   for (const std::int64_t user : users)

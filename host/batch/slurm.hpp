@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,12 @@ class Slurm {
   std::optional<SubmittedJob> submit(const std::string& script, const std::vector<std::string>& options) const;
   // Why Slurm would not take a job with these options; nothing when it would.
   std::optional<std::string> why_refused(const std::vector<std::string>& options) const;
+  // The same of options of srun.
+  std::optional<std::string> why_srun_refused(const std::vector<std::string>& options) const;
+  // "up", "down", "drain", "inact" of each partition, by name. Throws SlurmError.
+  std::map<std::string, std::string> partition_states() const;
+  // The longest job that a quality of service lets run; nothing where it says none, or nobody keeps accounts.
+  std::optional<std::int64_t> longest_of_qos_s(const std::string& qos) const;
   // The jobs of this user and of `users`, user ids: one call of squeue. Throws SlurmError.
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const;
   // Whether the job is known to be over; false when nobody can say.

@@ -182,6 +182,18 @@ std::vector<NodeState> parse_nodes(std::string_view output) {
   return nodes;
 }
 
+std::map<std::string, std::string> parse_partition_states(std::string_view output) {
+  std::map<std::string, std::string> states;
+  for_each_line(output, [&](std::string_view line) {
+    const auto fields = split(line, '|');
+    if (fields.size() != 2) return;
+    std::string_view name = trimmed(fields[0]);
+    if (name.ends_with('*')) name.remove_suffix(1);
+    if (!name.empty()) states[std::string(name)] = trimmed(fields[1]);
+  });
+  return states;
+}
+
 std::optional<std::string> parse_config_value(std::string_view output, std::string_view name) {
   std::optional<std::string> found;
   for_each_line(output, [&](std::string_view line) {

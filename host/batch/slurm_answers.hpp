@@ -2,6 +2,7 @@
 // answers.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,6 +62,9 @@ struct NodeState {
 };
 inline constexpr std::string_view nodes_format = "%N|%T|%c|%G|%f|%l|%P";
 std::vector<NodeState> parse_nodes(std::string_view sinfo_output);
+
+// "gpu*|up" by line: the partitions with their states.
+std::map<std::string, std::string> parse_partition_states(std::string_view sinfo_output);
 
 // The value of "Name   = value" in what `scontrol show config` says.
 std::optional<std::string> parse_config_value(std::string_view scontrol_output, std::string_view name);

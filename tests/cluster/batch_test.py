@@ -158,7 +158,12 @@ class Sites(batch.BatchTestCase):
             b.write_site(**settings)
             done = b.submit("--check", status=2)
             self.assertIn(f"[slurm] {name}", done.err, done)
-        b.write_site(place="", partition="debug", time_max="1m")
+        b.write_site(place='srun_extra = ["--no-such-option"]', partition="debug", time_max="1m")
+        self.assertIn("[slurm] srun_extra", b.submit("--check", status=2).err)
+        b.write_site(place='srun_extra = ["--mpi=none"]\nsbatch_extra = ["--mem 100M"]')
+        self.slurm.call("scontrol", "update", "PartitionName=debug", "State=DOWN")
+        self.assertRegex(b.submit("--check", status=2).err, r"\[slurm\] partition is 'debug': it is down")
+        self.slurm.call("scontrol", "update", "PartitionName=debug", "State=UP")
         b.submit("--check")
         self.assertEqual(self.slurm.states(), {})
         self.assertFalse((b.folder / "results").exists())
@@ -170,22 +175,6 @@ class Sites(batch.BatchTestCase):
         self.assertNotEqual(done.status, 0, done)
         self.assertIn("invalid", (done.out + done.err).lower())
         self.assertEqual(self.slurm.states(), {})
-
-
-    def test_a_node_that_only_waits_is_not_named(self):
-        other = self.slurm.submit("sleep 60", "--nodelist=n2", "--exclusive")
-        self.slurm.wait_state(other, "RUNNING")
-        b = self.batch("number = [0]")
-        b.file.write_text(b.file.read_text().replace("[cluster]\n", "[cluster]\neach_node = true\n"))
-        b.submit()
-        b.wait("n1 is done", lambda: b.counts() == {"ok": 1, "queued": 1})
-        said = b.assay("collect", b.run_folder).out
-        self.assertNotIn("exclude", said)
-        self.assertIn("still to come, and not judged by what is missing: n2", said)
-        b.cancel()
-        self.slurm.call("scancel", other)
-        b.wait_over()
-        self.assertIn('exclude = ["n2"]', b.assay("collect", b.run_folder).out)
 
 
 class Recurring(batch.BatchTestCase):
@@ -211,7 +200,8 @@ class Recurring(batch.BatchTestCase):
             done = subprocess.run(["/bin/sh", "-c", line], env=environment, cwd=home, check=False)
             self.assertEqual(done.returncode, 0, (home / "bench/nightly.log").read_text())
         run = pathlib.Path((home / "bench/results/nightly/latest")).resolve()
-        cluster.wait_until("what comes at the end has run", lambda: (home / "bench/slower").exists() and not set(self.slurm.states().values()) - cluster.OVER, 40)
+        cluster.wait_until("what comes at the end has run", (home / "bench/slower").exists, 40)
+        cluster.wait_until("no job is left", lambda: not set(self.slurm.states().values()) - cluster.OVER)
         self.assertEqual(len((run / "cases.jsonl").read_text().splitlines()), 2, "it has collected")
         self.assertTrue((run / "compare.md").exists())
         self.assertIn("nothing", subprocess.run([batch.HOME["assay"], "cancel", str(run)], env=environment,
@@ -255,6 +245,21 @@ class NodesThatAreNotReady(batch.BatchTestCase):
         b.collect()
         environments = [json.loads(file.read_text()) for file in (b.run_folder / "environments").iterdir()]
         self.assertIn('"node_ready"', json.dumps(environments))
+
+    def test_a_node_that_only_waits_is_not_named(self):
+        other = self.slurm.submit("sleep 60", "--nodelist=n2", "--exclusive")
+        self.slurm.wait_state(other, "RUNNING")
+        b = self.batch("number = [0]")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", "[cluster]\neach_node = true\n"))
+        b.submit()
+        b.wait("n1 is done", lambda: b.counts() == {"ok": 1, "queued": 1})
+        said = b.assay("collect", b.run_folder).out
+        self.assertNotIn("exclude", said)
+        self.assertIn("still to come, and not judged by what is missing: n2", said)
+        b.cancel()
+        self.slurm.call("scancel", other)
+        b.wait_over()
+        self.assertIn('exclude = ["n2"]', b.assay("collect", b.run_folder).out)
 
     def test_unhealthy_node_is_left_for_another(self):
         b = self.batch(cases=2, limits='[slurm.health]\nexperiment = "health/x.toml"')

@@ -161,6 +161,11 @@ TEST(NodeLists, OneByOne) {
   EXPECT_EQ(list("r[1]n[2]-[3,4]x"), Names({"r1n2-3x", "r1n2-4x"}));
 }
 
+TEST(Partitions, HaveStates) {
+  using States = std::map<std::string, std::string>;
+  EXPECT_EQ(parse_partition_states("debug*|up\ngpu|down\nrubbish\n"), (States{{"debug", "up"}, {"gpu", "down"}}));
+}
+
 TEST(NodeLists, WhatIsNoneIsRefused) {
   for (const char* text : {"n[1-2]m[3-4", "n]1[", "[0-99999][0-99999]", "n[1-2", "n[", "n[]", "n[1-]", "n[-1]",
                            "n[2-1]", "n[a-b]", "n[1,,2]", "n1]", "a,,b", ",a", "n[0-1000000]"})
