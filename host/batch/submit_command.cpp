@@ -135,6 +135,7 @@ class SubmitCommand {
   int submit(const std::vector<std::string>& files) {
     std::vector<experiment::Mistake> mistakes;
     const Site site = site_of(request_, mistakes);
+    slurm_ = Slurm(site.cluster);
     if (request_.check) return check(site, mistakes, files);
     std::vector<Prepared> prepared;
     std::int64_t array_size_max = 1;
@@ -254,7 +255,7 @@ class SubmitCommand {
     submission.experiment_hash = sha256_of_file(run / "experiment.toml");
     submission.plugin_file = each.loaded.target.plugin_file.string(),
     submission.plugin_hash = each.loaded.target.file_hash;
-    submission.site = fs::absolute(site.file).lexically_normal().string(),
+    submission.site = fs::absolute(site.file).lexically_normal().string(), submission.cluster = site.cluster,
     submission.submitted_s = shard::seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
     create_folders(batch_folder(run));
@@ -326,6 +327,7 @@ class SubmitCommand {
     const std::set<std::string> words = words_of_resubmit();
     const SubmissionLock lock(run);
     Submission submission = read_submission(run);
+    slurm_ = Slurm(submission.cluster);
     if (words.empty() && request_.dry_run) {
       const auto open = std::count_if(submission.arrays.begin(), submission.arrays.end(),
                                       [](const SubmittedArray& array) { return !array.job; });
@@ -340,14 +342,18 @@ class SubmitCommand {
     std::vector<experiment::Mistake> mistakes;
     const Site site = request_.site ? site_of(request_, mistakes) : site_in(submission.site, mistakes);
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
+    if (site.cluster != submission.cluster)
+      throw UsageError(
+          fmt::format("{} has [slurm] cluster = \"{}\", and the batch was submitted to \"{}\"; submit the "
+                      "experiment anew",
+                      site.file.string(), site.cluster, submission.cluster));
     run::LoadResult loaded =
         run::load_submitted(run / "experiment.toml", submission.experiment_file, submission.plugin_file);
     if (!loaded.loaded) return console::report_mistakes(loaded.mistakes);
     if (loaded.loaded->target.file_hash != submission.plugin_hash)
       throw UsageError(fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
                                    loaded.loaded->target.plugin_file.string()));
-    const auto queue_now =
-        slurm_.queue(submission.users);  // no case is submitted again while nobody knows whether its job lives
+    const auto queue_now = queue_of(submission);  // no case is submitted again while nobody knows whether its job lives
     const RunStatus status = read_status(run, submission, queue_now, "", shard::seconds_since_1970());
     std::vector<std::int64_t> chosen;
     std::map<fs::path, std::vector<std::int64_t>> by_shard;  // that have them now
@@ -391,7 +397,7 @@ class SubmitCommand {
   }
 
   const SubmitRequest& request_;
-  const Slurm slurm_{};
+  Slurm slurm_;
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ void take_wings(console::RunRequest& request) {
   request.refused_cases = forecast::refused_by_plugin;
   request.job_start = batch::start_of_this_job;
   request.job_nodes = batch::nodes_of_this_job;
+  request.job_node = batch::node_of_this_process;
   request.is_attempt_over = batch::is_attempt_over;
 }
 
@@ -59,6 +60,8 @@ int run_command(const Arguments& arguments) {
   options.add("shard", request.shard,
               "K/N: the Kth of N parts of the cases, for an array of jobs (`assay collect` brings the parts together); "
               "or the folder of a shard of a batch, in its script");
+  options.add("node-ready", request.node_ready,
+              "with the folder of a shard: look whether this node can run its cases, and run nothing");
   options.add("until", request.until, "with the folder of a shard: when its job ends, in seconds since 1970");
   options.add("quiet", request.quiet, "print errors alone, on standard error");
   options.add("json", request.json, "print one JSON event per line on standard output");

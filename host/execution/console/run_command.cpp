@@ -25,7 +25,10 @@
 #include "results/terminal.hpp"
 #include "run/experiment_run.hpp"
 #include "run/follower.hpp"
+#include "run/found_device.hpp"
 #include "run/load_experiment.hpp"
+#include "run/node_health_check.hpp"
+#include "run/node_ready_check.hpp"
 #include "run/plan.hpp"
 #include "run/resumption.hpp"
 #include "run/shard_run.hpp"
@@ -92,6 +95,38 @@ void keep_part(experiment::Experiment& experiment, const run::SweepPart& part) {
                                  experiment.name));
 }
 
+// Prints the problems of this node, and leaves what it found in the shard's folder. Returns the exit code.
+int look_at_node(const RunRequest& request, const fs::path& experiment_toml, const fs::path& folder) {
+  run::NodeReadyQuestion question;
+  question.folder = folder;
+  question.node = request.job_node();
+  question.environment = [](const char* name) { return std::getenv(name); };
+  question.find_device = [](const std::string& wanted) { return run::ask_for_device(wanted); };
+  const auto complain = [&](const std::string& problem) {
+    fmt::print(stderr, "{}",
+               results::lines_on_terminal(fmt::format("assay: node {}: {}", question.node, problem), STDERR_FILENO));
+    return exit_failed;
+  };
+  try {
+    question.plan = shard::read_shard_plan(folder);
+  } catch (const StorageError& e) {
+    return complain(
+        fmt::format("it does not see what was submitted ({}); keep results on a file system that login node "
+                    "and nodes share: --output FOLDER",
+                    e.what()));
+  }
+  const shard::NodeReady ready = run::check_node_ready(
+      question, run::load_submitted(experiment_toml, question.plan.experiment_file, question.plan.plugin_file));
+  for (const std::string& problem : ready.problems) complain(problem);
+  shard::write_node_ready(folder, request.job_start(), ready);
+  if (!ready.is_ready()) return exit_failed;
+  if (question.plan.promised.health.experiment.empty()) return exit_ok;
+  const shard::NodeHealth health = run::check_node_health(shard::batch_of_shard(folder), question.node,
+                                                          request.job_start().job, question.plan.promised.health);
+  for (const std::string& problem : health.problems) complain("it fails the site's health check: " + problem);
+  return health.is_healthy() ? exit_ok : run::exit_unhealthy;
+}
+
 int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {
   if (files.size() != 1)
     throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
@@ -100,6 +135,7 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
         std::pair{"resume", request.resume}, std::pair{"output", request.output.has_value()},
         std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
+  if (request.node_ready) return look_at_node(request, files.front(), folder);
   run::ShardOptions options;
   options.folder = folder;
   options.start = request.job_start();
@@ -131,6 +167,19 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
     run::write_verdict(folder, options.start, run::Verdict::failed);
     throw;
   }
+}
+
+// A shell with an allocation of several nodes starts one process: whoever wants the others has to say srun.
+void note_unused_nodes() {
+  const auto number = [](const char* name) {
+    const char* text = std::getenv(name);
+    return text ? std::strtoll(text, nullptr, 10) : 0;
+  };
+  if (const auto nodes = number("SLURM_JOB_NUM_NODES"); nodes > 1)
+    fmt::print(stderr,
+               "note: this shell has job {} on {} nodes, and assay runs on this machine alone; "
+               "`srun --ntasks-per-node=RANKS assay run ...` takes all of them\n",
+               number("SLURM_JOB_ID"), nodes);
 }
 
 // What a launch of several experiments is to its ranks: as many launches, one after the other.
@@ -181,6 +230,7 @@ int run_all(const RunRequest& request) {
     part = part_in(text);
     if (!part) return run_shard_of_batch(request, files, text);
   }
+  if (request.node_ready) throw UsageError("--node-ready goes with --shard and the folder of a shard alone");
   if (request.until) throw UsageError("--until goes with --shard and the folder of a shard alone");
 
   std::optional<results::ViewFile> view_file;
@@ -200,6 +250,7 @@ int run_all(const RunRequest& request) {
   // Whoever sets the variables by hand may leave when the ranks run.
   std::optional<launch::LauncherWatch> watch;
   if (launched && !launched->is_by_hand()) watch.emplace(launch::launcher_processes(), launch::end_with_launcher);
+  if (!launched && !request.quiet && !request.json && !request.dry_run) note_unused_nodes();
   std::vector<run::LoadedExperiment> experiments;
   std::vector<experiment::Mistake> mistakes;
   for (const fs::path& file : files) {
