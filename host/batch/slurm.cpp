@@ -96,4 +96,9 @@ std::int64_t Slurm::array_size_max() const {
   return std::max<std::int64_t>(value, 1);
 }
 
+std::string Slurm::queue_array(const std::string& script, const std::optional<std::string>& after_ok) const {
+  if (!after_ok) return submit(script, {});
+  return submit(script, {"--dependency=afterok:" + *after_ok, "--kill-on-invalid-dep=yes"});
+}
+
 }  // namespace assay::host::batch

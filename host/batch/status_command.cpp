@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "batch/named_batch.hpp"
+#include "batch/site_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/palette.hpp"
@@ -194,18 +195,18 @@ int show_status(const StatusRequest& request) {
 int cancel(const std::string& given) {
   const fs::path run = batch_run(given);
   const Submission submission = read_submission(run);
-  const Slurm slurm;
+  const auto scheduler = scheduler_of(submission, run);
   // Jobs are found in the queue, not by the files: a job whose number was lost is found, too, and none of another
   // user's is hit.
   std::set<std::string> jobs;
-  for (const QueuedJob& job : slurm.queue(submission.users))
+  for (const QueuedJob& job : scheduler->queue(submission.users))
     for (const SubmittedArray& array : submission.arrays)
       if (job.is_active() && job.comment == comment_of(array.id)) jobs.insert(job.array);
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;
   }
-  slurm.cancel({jobs.begin(), jobs.end()});
+  scheduler->cancel({jobs.begin(), jobs.end()});
   fmt::print("cancelled: {} job{}; finished cases are kept\n", jobs.size(), jobs.size() == 1 ? "" : "s");
   return exit_ok;
 }

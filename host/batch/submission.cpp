@@ -51,6 +51,8 @@ Submission read_submission(const fs::path& run) try {
   json.at("plugin_file").get_to(submission.plugin_file);
   json.at("plugin_hash").get_to(submission.plugin_hash);
   json.at("site").get_to(submission.site);
+  submission.kind = json.value("kind", submission.kind);
+  submission.hosts = json.value("hosts", submission.hosts);
   json.at("submitted_s").get_to(submission.submitted_s);
   if (const auto users = json.find("users"); users != json.end()) users->get_to(submission.users);
   json.at("attempts").get_to(submission.attempts);
@@ -99,6 +101,8 @@ void write_submission(const fs::path& run, const Submission& submission) {
                   {"plugin_file", submission.plugin_file},
                   {"plugin_hash", submission.plugin_hash},
                   {"site", submission.site},
+                  {"kind", submission.kind},
+                  {"hosts", submission.hosts},
                   {"submitted_s", submission.submitted_s},
                   {"users", submission.users},
                   {"attempts", submission.attempts},

@@ -1,6 +1,6 @@
 #include "batch/submit.hpp"
 
-#include "batch/script.hpp"
+#include "batch/site_kinds.hpp"
 #include "common/files.hpp"
 #include "shard/shard_plan.hpp"
 
@@ -106,9 +106,9 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       make_folder(folder);
       shard::write_shard_plan(folder, shard);
     }
-    write_file_atomically(
-        array.script_file(run),
-        batch_script({site, array, run_name, fs::absolute(run).lexically_normal(), assay, submission.attempts}));
+    write_file_atomically(array.script_file(run),
+                          site_kind(site.kind).script({site, array, run_name, fs::absolute(run).lexically_normal(),
+                                                       assay, submission.attempts}));
     submission.arrays.push_back(std::move(array));
   }
   for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
@@ -121,7 +121,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
   write_submission(run, submission);
 }
 
-void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slurm,
+void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& scheduler,
                   const std::function<void(const std::string&)>& said) {
   const auto is_open = [](const SubmittedArray& array) { return !array.job; };
   // A fresh submission has no job that could have been lost.
@@ -129,7 +129,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
   const bool is_fresh = std::none_of(submission.arrays.begin(), submission.arrays.end(),
                                      [](const SubmittedArray& array) { return array.job.has_value(); }) &&
                         !fs::exists(batch_folder(run) / "queued-before");
-  if (!is_fresh) queue = slurm.queue(submission.users);
+  if (!is_fresh) queue = scheduler.queue(submission.users);
   write_file_atomically(batch_folder(run) / "queued-before", "sbatch was called for this batch\n", Durable::yes);
   std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
   for (SubmittedArray& array : submission.arrays) {
@@ -150,7 +150,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
         continue;
       }
     }
-    std::vector<std::string> options;
+    std::optional<std::string> after_ok;
     const auto canary = canaries.find(array.round);
     if (canary != canaries.end() && canary->second != &array) {
       const auto said_of_canary = canary_state(run, *canary->second);
@@ -165,12 +165,9 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
             array.number));
         continue;
       }
-      if (said_of_canary == CanaryState::open) {
-        options.push_back("--dependency=afterok:" + *canary->second->job);
-        options.emplace_back("--kill-on-invalid-dep=yes");
-      }
+      if (said_of_canary == CanaryState::open) after_ok = canary->second->job;
     }
-    const std::string job = slurm.submit(array.script_file(run).string(), options);
+    const std::string job = scheduler.queue_array(array.script_file(run).string(), after_ok);
     write_job(run, array, job);
     array.job = job;
     QueuedJob queued;
@@ -180,6 +177,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
                      array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
                      array.is_canary ? "; the canary" : ""));
   }
+  scheduler.start_queued();
 }
 
 }  // namespace assay::host::batch

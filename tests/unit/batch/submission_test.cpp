@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "batch/slurm.hpp"
 #include "batch_run.hpp"
 
 namespace assay::host::batch {
