@@ -24,6 +24,7 @@
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
 #include "common/utf8.hpp"
+#include "hosts/rank_keeper.hpp"
 #include "results/terminal.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/worker_process.hpp"
@@ -111,7 +112,8 @@ int dispatch(const std::string& name, const Arguments& arguments) {
                telemetry::assay_device_abi());
     return exit_ok;
   }
-  if (name == "worker") return worker::worker_main();  // started by the host itself, never by a user
+  if (name == "host-keeper") return hosts::keep_ranks();  // started by `assay run --hosts` over ssh
+  if (name == "worker") return worker::worker_main();     // started by the host itself, never by a user
   for (const Command& command : all_commands())
     if (name == command.name) return command.run(arguments);
   throw UsageError(unknown_command(name));

@@ -20,8 +20,9 @@ struct RefusedCases {
 struct RunRequest {
   std::vector<std::string> experiments;  // files
   std::vector<std::string> set, filter, plugin_path;
-  std::optional<std::string> output, shard;
-  std::optional<std::int64_t> until;  // seconds since 1970
+  std::optional<std::string> output, shard, hosts_file;
+  std::vector<std::string> arguments;  // the command line behind "assay run", for ranks on other hosts
+  std::optional<std::int64_t> until;   // seconds since 1970
   bool dry_run = false, resume = false, start_new = false, any_machine = false, in_process = false;
   bool quiet = false, json = false;
 

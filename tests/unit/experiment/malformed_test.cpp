@@ -139,7 +139,7 @@ const std::vector<Malformed>& malformed_files() {
        "; did you mean 'measure.steps'?"},
       {"setting_in_wrong_table", 6, 1,
        "unknown key 'warmup' in [run]; known: device, ranks, copies, bind, stall_timeout, wireup_timeout, "
-       "teardown_timeout, isolate, allow, seed, threads, memory_limit",
+       "teardown_timeout, isolate, allow, hosts, seed, threads, memory_limit",
        "; did you mean 'measure.warmup'?"},
       {"stall_timeout_unit", 6, 17,
        R"([run] stall_timeout is "2 minutes"; expected a duration: "10m", "90s", "500ms", "1h30m", or a number of seconds; 0 for none (default "2m"))",
