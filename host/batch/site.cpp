@@ -3,6 +3,7 @@
 #include "batch/slurm_answers.hpp"
 
 #include "common/files.hpp"
+#include "common/host_list.hpp"
 #include "common/suggest.hpp"
 #include "experiment/document.hpp"
 #include "experiment/setting_kinds.hpp"
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 
 namespace assay::host::batch {
 namespace {
@@ -169,7 +171,22 @@ const std::vector<Row>& rows() {
       row(
           "slurm.canary", "enable", flag(), [](Site & s) -> auto& { return s.canary; }),
   };
-  return table;
+  static const std::vector<Row> all = [] {
+    std::vector<Row> rows = table;
+    // A site of hosts has those of them that no scheduler is needed for.
+    constexpr std::array<std::string_view, 8> shared{"gpus_per_node", "time_max",    "prologue", "attempts",
+                                                     "node_hours",    "case_budget", "margin",   "enable"};
+    for (const Row& each : table)
+      if (std::find(shared.begin(), shared.end(), each.key) != shared.end()) {
+        Row copy = each;
+        copy.section = "ssh" + each.section.substr(std::string_view("slurm").size());
+        rows.push_back(std::move(copy));
+      }
+    rows.push_back(list(
+        "ssh", "hosts", ssh_host(), [](Site & s) -> auto& { return s.hosts; }));
+    return rows;
+  }();
+  return all;
 }
 
 class SiteReader {
@@ -180,30 +197,47 @@ class SiteReader {
   }
 
   Site read(const Node& root) {
-    bool has_slurm = false;
+    bool has_kind = false;
     for (const TableMember& member : root.members) {
       if (member.key == "schema") {
         if (member.node.value != Value(std::int64_t{1}) || member.node.kind != Node::Kind::scalar)
           mistakes_.add(member.node.place, fmt::format("schema is {}; expected 1, the layout that this version reads",
                                                        member.node.shown()));
         has_schema_ = true;
-      } else if (member.key == "slurm") {
-        has_slurm = true;
-        section(member.node, "slurm");
+      } else if (member.key == "slurm" || member.key == "ssh") {
+        if (has_kind)
+          mistakes_.add(member.place, fmt::format("[{}] beside [{}]; expected one of them: a site has one kind",
+                                                  member.key, site_.kind));
+        has_kind = true;
+        site_.kind = member.key;
+        section(member.node, member.key);
       } else {
-        unknown(member, "", {"schema", "slurm"});
+        unknown(member, "", {"schema", "slurm", "ssh"});
       }
     }
     const experiment::Place start{site_.file.string(), 1, 1};
     if (!has_schema_) mistakes_.add(start, "missing 'schema'; expected schema = 1");
-    if (!has_slurm)
-      mistakes_.add(start, "missing table 'slurm'; expected [slurm] with the site's partition and limits");
+    if (!has_kind)
+      mistakes_.add(start,
+                    "missing table 'slurm'; expected [slurm] with the site's partition and limits, or [ssh] with its "
+                    "hosts");
+    if (site_.kind == "ssh" && mistakes_.empty()) {
+      if (site_.hosts.empty())
+        mistakes_.add(start, fmt::format("[ssh] has no hosts; expected hosts = [...], each {}", host_form));
+      std::set<std::string> seen;
+      for (const std::string& host : site_.hosts)
+        if (!seen.insert(parse_host(host)->name).second)
+          mistakes_.add(places_["hosts"], fmt::format("[ssh] hosts has {} twice; expected each host once", host));
+      site_.limits.array_parallel = static_cast<std::int64_t>(site_.hosts.size());
+    }
     if (mistakes_.empty() && site_.limits.margin * 2 > site_.time_max)
-      mistakes_.add(places_.count("margin")     ? places_["margin"]
-                    : places_.count("time_max") ? places_["time_max"]
-                                                : start,
-                    "[slurm.limits] margin is more than half of [slurm] time_max; expected a margin that leaves time "
-                    "for cases");
+      mistakes_.add(
+          places_.count("margin")     ? places_["margin"]
+          : places_.count("time_max") ? places_["time_max"]
+                                      : start,
+          fmt::format("[{0}.limits] margin is more than half of [{0}] time_max; expected a margin that leaves time for "
+                      "cases",
+                      site_.kind));
     expand_excluded();
     return std::move(site_);
   }
@@ -237,13 +271,14 @@ class SiteReader {
     std::vector<std::string> known;
     for (const Row& row : rows())
       if (row.section == name) known.push_back(row.key);
-    if (name == "slurm") known.insert(known.end(), {"limits", "canary"});
+    const bool is_kind = name.find('.') == std::string::npos;
+    if (is_kind) known.insert(known.end(), {"limits", "canary"});
     for (const TableMember& member : table.members) {
       const auto row = std::find_if(rows().begin(), rows().end(),
                                     [&](const Row& r) { return r.section == name && r.key == member.key; });
       if (row != rows().end())
         value(*row, member);
-      else if (name == "slurm" && (member.key == "limits" || member.key == "canary"))
+      else if (is_kind && (member.key == "limits" || member.key == "canary"))
         section(member.node, name + "." + member.key);
       else
         unknown(member, name, known);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "batch/hosts_site.hpp"
 #include "batch/site_check.hpp"
 #include "batch/slurm.hpp"
 #include "common/files.hpp"
@@ -17,6 +18,11 @@ constexpr SiteKind kinds[] = {
      },
      batch_script,
      [](const Site& site, const std::vector<Shape>& shapes) { return check_site(site, shapes, Slurm()); }},
+    {"ssh", "the hosts",
+     [](const Submission& submission, const std::filesystem::path& run) -> std::unique_ptr<const Scheduler> {
+       return std::make_unique<const HostsScheduler>(submission, run);
+     },
+     hosts_script, problems_of_hosts},
 };
 
 }  // namespace

@@ -58,10 +58,10 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
     const experiment::Case& c = experiment.cases[i];
     if (only && !chosen.contains(c.index)) continue;
     if (budgets[i].seconds > capacity_s)
-      throw SubmitError(fmt::format(
-          "case {} has a budget of {:.0f} s, and a job of the site has {:.0f} s for cases ([slurm] time_max "
-          "less margin); lower [cluster] budget, or raise time_max",
-          c.index + 1, budgets[i].seconds, capacity_s));
+      throw SubmitError(
+          fmt::format("case {} has a budget of {:.0f} s, and a job of the site has {:.0f} s for cases ([{}] time_max "
+                      "less margin); lower [cluster] budget, or raise time_max",
+                      c.index + 1, budgets[i].seconds, capacity_s, site.kind));
     plan.cases_without_budget += budgets[i].source == Budget::Source::site ? 1 : 0;
     const auto before = unfinished_before.find(c.index);
     const Shape shape = shape_of(c, site.gpus_per_node);

@@ -156,8 +156,8 @@ class SubmitCommand {
     if (site.limits.node_hours && node_hours > *site.limits.node_hours)
       throw UsageError(fmt::format(
           "the batch may take {:.1f} node-hours by its budgets, and {} allows {:.1f}; lower [cluster] budget, "
-          "submit fewer cases with --filter, or raise [slurm.limits] node_hours",
-          node_hours, site.file.string(), *site.limits.node_hours));
+          "submit fewer cases with --filter, or raise [{}.limits] node_hours",
+          node_hours, site.file.string(), *site.limits.node_hours, site.kind));
     if (request_.dry_run) {
       print_plans(prepared, site, node_hours);
       return print_forecasts(prepared, site);
@@ -375,8 +375,8 @@ class SubmitCommand {
     if (site.limits.node_hours && plan.node_hours + status.node_hours_used > *site.limits.node_hours)
       throw UsageError(
           fmt::format("the batch has used {:.1f} node-hours and may take {:.1f} more, and {} allows {:.1f}; raise "
-                      "[slurm.limits] node_hours",
-                      status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours));
+                      "[{}.limits] node_hours",
+                      status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours, site.kind));
     if (request_.dry_run) {
       fmt::print("{} cases would be submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
                  plan.node_hours);

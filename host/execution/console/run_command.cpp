@@ -93,6 +93,15 @@ void keep_part(experiment::Experiment& experiment, const run::SweepPart& part) {
                                  experiment.name));
 }
 
+int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const std::vector<fs::path>& files,
+                 const std::vector<fs::path>& plugins, const fs::path& results) {
+  hosts::HostLaunch launch{std::move(hosts), {"run"}, files, results};
+  launch.arguments.insert(launch.arguments.end(), request.arguments.begin(), request.arguments.end());
+  launch.files.insert(launch.files.end(), plugins.begin(), plugins.end());
+  if (request.hosts_file) launch.files.emplace_back(*request.hosts_file);
+  return hosts::launch_on_hosts(launch);
+}
+
 int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {
   if (files.size() != 1)
     throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
@@ -101,6 +110,8 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
         std::pair{"resume", request.resume}, std::pair{"output", request.output.has_value()},
         std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
+  if (request.hosts_file && !std::getenv("ASSAY_HOSTS_LAUNCH"))
+    return run_on_hosts(request, hosts_in_file(*request.hosts_file), files, {}, folder);
   run::ShardOptions options;
   options.folder = folder;
   options.start = request.job_start();
@@ -189,15 +200,6 @@ std::vector<SshHost> hosts_of(const RunRequest& request, const std::vector<run::
                                  request.hosts_file ? "" : " (--set run.hosts=[])"));
   if (request.in_process) throw UsageError(fmt::format("--in-process does not go with {}", where));
   return hosts;
-}
-
-int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const std::vector<fs::path>& files,
-                 const std::vector<fs::path>& plugins, const fs::path& results) {
-  hosts::HostLaunch launch{std::move(hosts), {"run"}, files, results};
-  launch.arguments.insert(launch.arguments.end(), request.arguments.begin(), request.arguments.end());
-  launch.files.insert(launch.files.end(), plugins.begin(), plugins.end());
-  if (request.hosts_file) launch.files.emplace_back(*request.hosts_file);
-  return hosts::launch_on_hosts(launch);
 }
 
 int run_all(const RunRequest& request) {

@@ -23,13 +23,15 @@ constexpr std::chrono::milliseconds patience_with_answer = 60s;      // of hashi
 
 // How long a keeper goes on without a sign of life. ASSAY_HOSTS_SILENCE_S: for a network that is cut for longer, and
 // for tests.
-std::chrono::seconds silence() {
+std::chrono::seconds silence_by_environment() {
   const char* text = std::getenv("ASSAY_HOSTS_SILENCE_S");
   const long long seconds = text ? std::strtoll(text, nullptr, 10) : 0;
   return std::chrono::seconds(seconds > 0 && seconds < 86400 ? seconds : 30);
 }
 
 }  // namespace
+
+std::chrono::seconds silence() { return silence_by_environment(); }
 
 HostConnections::HostConnections(std::vector<SshHost> hosts, std::filesystem::path program,
                                  const std::atomic<int>* interrupted)

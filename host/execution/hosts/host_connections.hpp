@@ -20,6 +20,9 @@
 
 namespace assay::host::hosts {
 
+// How long the far side goes on without a sign of life.
+std::chrono::seconds silence();
+
 struct HostEvent {
   std::size_t host = 0;    // by its place in the list
   nlohmann::json message;  // null: the connection has ended

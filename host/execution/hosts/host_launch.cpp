@@ -33,18 +33,6 @@ std::string random_name() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-Json passed_environment() {
-  Json environment = Json::object();
-  const char* named = std::getenv("ASSAY_HOSTS_ENVIRONMENT");
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string_view::npos && is_passed_on(text.substr(0, equals), named ? named : ""))
-      environment[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
-  }
-  return environment;
-}
-
 class Launch {
  public:
   explicit Launch(const HostLaunch& launch)
@@ -228,6 +216,18 @@ bool is_passed_on(std::string_view name, std::string_view named) {
   if (std::any_of(own.begin(), own.end(), [&](std::string_view begin) { return name.starts_with(begin); }))
     return false;
   return name.starts_with("ASSAY_") || telemetry::is_recorded_variable(name);
+}
+
+Json passed_environment() {
+  Json environment = Json::object();
+  const char* named = std::getenv("ASSAY_HOSTS_ENVIRONMENT");
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos && is_passed_on(text.substr(0, equals), named ? named : ""))
+      environment[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+  }
+  return environment;
 }
 
 int launch_on_hosts(const HostLaunch& launch) { return Launch(launch).run(); }

@@ -2,6 +2,7 @@
 // they print, and leaves none behind, whichever of them, of the hosts or of the connections is lost.
 #pragma once
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ int launch_on_hosts(const HostLaunch& launch);
 
 // What hosts get of the environment: all that is recorded with a run (telemetry/recorded_texts.hpp), where programs and
 // libraries are found, assay's own variables, and those that ASSAY_HOSTS_ENVIRONMENT names, separated by commas.
+nlohmann::json passed_environment();
 bool is_passed_on(std::string_view name, std::string_view named);
 
 }  // namespace assay::host::hosts

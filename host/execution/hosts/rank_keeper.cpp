@@ -153,6 +153,7 @@ class RankKeeper {
     if (what == "alive") silence_ = std::chrono::seconds(order.at("silence_s").get<std::int64_t>());
     if (what == "checked") remove_shared_file(shared_, std::exchange(shared_name_, ""));
     if (what == "start") start(order);
+    if (what == "detach") detach(order);
     if (what == "interrupt")
       for (const auto& rank : ranks_)
         if (!rank->has_ended) kill(rank->pid, SIGINT);
@@ -175,6 +176,30 @@ class RankKeeper {
       for (const auto& [name, value] : each.at("environment").items()) of_rank[name] = value;
       ranks_.push_back(started(each.at("rank"), arguments, of_rank));
     }
+  }
+
+  // A program that outlives this keeper and its session.
+  void detach(const Json& order) {
+    const std::string folder = order.at("folder"), log = order.at("log");
+    const std::vector<std::string> arguments = order.at("arguments");
+    std::vector<char*> argv{const_cast<char*>(program_.c_str())};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    for (const auto& [name, value] : order.at("environment").items())
+      setenv(name.c_str(), value.get<std::string>().c_str(), 1);
+    const pid_t pid = fork();
+    if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start a program");
+    if (pid != 0) return;
+    setsid();
+    for (const int number : {SIGINT, SIGTERM, SIGPIPE}) signal(number, SIG_DFL);
+    signal(SIGHUP, SIG_IGN);
+    const int nothing = open("/dev/null", O_RDONLY), out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (nothing < 0 || out < 0 || chdir(folder.c_str()) != 0) _exit(1);
+    dup2(nothing, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execv("/proc/self/exe", argv.data());
+    _exit(127);
   }
 
   std::unique_ptr<Rank> started(std::int64_t number, const std::vector<std::string>& arguments,
@@ -262,6 +287,7 @@ class RankKeeper {
 
   // The ranks and whatever they have started, also what has a session of its own: orphans come to this process.
   void kill_all() {
+    if (ranks_.empty()) return;  // what was detached goes on
     for (int i = 0; i < 1000; ++i) {
       for (const pid_t left : descendants_of(getpid(), getpid(), "")) kill(left, SIGKILL);
       reap();

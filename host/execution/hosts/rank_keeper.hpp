@@ -12,6 +12,8 @@
 //   "ranks"}
 //   {"ended": r, "code": c or "signal": s}                {"do": "interrupt"}: SIGINT to the ranks; {"do": "end"}
 //                                                         {"do": "alive", "silence_s"}
+//                                                         {"do": "detach", "folder", "environment", "arguments",
+//                                                         "log"}: a program that outlives the keeper
 #pragma once
 
 namespace assay::host::hosts {
