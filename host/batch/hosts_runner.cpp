@@ -35,7 +35,8 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto look = 200ms;
-constexpr auto grace = 30s;  // of a shard that is told to stop
+constexpr auto grace = 30s;                 // of a shard that is told to stop
+constexpr auto patience_with_others = 30s;  // runners of a group that have not started yet
 
 void say(const std::string& text) {
   fmt::print(stderr, "{}\n", text);
@@ -45,8 +46,8 @@ void say(const std::string& text) {
 // The state of this host's runner, which others read, with a sign of life by a thread.
 class Pulse {
  public:
-  Pulse(fs::path run, std::string host) : run_(std::move(run)) {
-    state_.host = std::move(host), state_.pid = getpid();
+  Pulse(fs::path run, std::string host, std::string launch) : run_(std::move(run)) {
+    state_.host = std::move(host), state_.launch = std::move(launch), state_.pid = getpid();
     put("waiting", -1);
     thread_ = std::thread([this] {
       for (std::unique_lock lock(mutex_); !is_over_;
@@ -92,7 +93,8 @@ class Pulse {
 
 class Runner {
  public:
-  Runner(const fs::path& run, const std::string& host) : run_(run), host_(host), pulse_(run, host) {}
+  Runner(const fs::path& run, const std::string& host, const std::string& launch)
+      : run_(run), host_(host), launch_(launch), pulse_(run, host, launch) {}
 
   int run() {
     const Fd turn = take_turn();
@@ -159,15 +161,18 @@ class Runner {
   }
 
   void lead(const SubmittedArray& array, const std::vector<std::string>& group) {
-    for (const std::string& member : group)
-      while (member != host_) {
+    for (const std::string& member : group) {
+      auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;
+      for (; member != host_; std::this_thread::sleep_for(look)) {
         const auto state = read_runner_state(run_, member);
-        if (state && state->is_alive(shard::seconds_since_1970()) && state->array == array.number) break;
+        const bool is_here = state && state->is_alive(shard::seconds_since_1970());
+        if (is_here && state->array == array.number) break;
         if (is_told_to_end() || is_cancelled(array)) return;
-        if (state && !state->is_alive(shard::seconds_since_1970()))
-          return say(fmt::format("array {}: the runner of {} has ended, and its shards need it", array.number, member));
-        std::this_thread::sleep_for(look);
+        if (is_here) give_up_at = std::chrono::steady_clock::now() + patience_with_others;  // it is at an earlier array
+        if (std::chrono::steady_clock::now() > give_up_at)
+          return say(fmt::format("array {}: the runner of {} is gone, and its shards need it", array.number, member));
       }
+    }
     for (std::int64_t task = 0; task < array.tasks; ++task) {
       if (is_told_to_end() || is_cancelled(array)) return;
       if (take(array, task)) carry_out(array, task, group);
@@ -176,9 +181,14 @@ class Runner {
 
   // The leader runs ranks here, by ssh, as long as it is at this array.
   void follow(const SubmittedArray& array, const std::string& leader) const {
-    for (; !is_told_to_end(); std::this_thread::sleep_for(look)) {
+    const auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;
+    for (bool is_seen = false; !is_told_to_end(); std::this_thread::sleep_for(look)) {
       const auto state = read_runner_state(run_, leader);
-      if (!state || !state->is_alive(shard::seconds_since_1970()) || state->array > array.number) return;
+      const bool is_here = state && state->is_alive(shard::seconds_since_1970());
+      is_seen = is_seen || is_here;
+      const bool is_past = is_here && state->array > array.number;
+      const bool has_ended = state && state->state == "ended" && state->launch == launch_;
+      if (is_past || has_ended || (!is_here && (is_seen || std::chrono::steady_clock::now() > give_up_at))) return;
     }
   }
 
@@ -253,7 +263,7 @@ class Runner {
   }
 
   const fs::path run_;
-  const std::string host_;
+  const std::string host_, launch_;
   launch::InterruptHandler interrupts_;
   Pulse pulse_;
   Submission submission_;
@@ -262,12 +272,12 @@ class Runner {
 
 }  // namespace
 
-int run_shards_of_host(const fs::path& run, const std::string& host) {
+int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {
   // One runner of a batch on a host; `assay submit RUN` starts another where it is not known to live.
   if (const auto state = read_runner_state(run, host);
       state && state->is_alive(shard::seconds_since_1970()) && ::kill(static_cast<pid_t>(state->pid), 0) == 0)
     return exit_ok;
-  return Runner(run, host).run();
+  return Runner(run, host, launch).run();
 }
 
 }  // namespace assay::host::batch

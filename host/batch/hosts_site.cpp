@@ -31,7 +31,6 @@ std::string file_name(std::string host) {
   return host + ".json";
 }
 
-// Without the user's part: what a node is called in status and records.
 bool has_file(const fs::path& file) {
   std::error_code ignored;
   return fs::exists(file, ignored);
@@ -62,19 +61,20 @@ bool RunnerState::is_alive(double now_s) const {
 }
 
 void write_runner_state(const fs::path& run, const RunnerState& state) {
-  const Json json{{"host", state.host},
-                  {"state", state.state},
-                  {"array", state.array},
-                  {"pid", state.pid},
-                  {"alive_s", state.alive_s}};
+  const Json json{{"host", state.host}, {"state", state.state},   {"array", state.array},
+                  {"pid", state.pid},   {"launch", state.launch}, {"alive_s", state.alive_s}};
   write_file_atomically(hosts_folder(run) / file_name(state.host), json.dump() + "\n");
 }
 
 std::optional<RunnerState> read_runner_state(const fs::path& run, const std::string& host) {
   const Json json = Json::parse(text_of(hosts_folder(run) / file_name(host)), nullptr, false);
   if (!json.is_object()) return std::nullopt;
-  return RunnerState{json.value("host", ""), json.value("state", ""), json.value("array", std::int64_t{-1}),
-                     json.value("pid", std::int64_t{0}), json.value("alive_s", 0.0)};
+  return RunnerState{json.value("host", ""),
+                     json.value("state", ""),
+                     json.value("array", std::int64_t{-1}),
+                     json.value("pid", std::int64_t{0}),
+                     json.value("launch", ""),
+                     json.value("alive_s", 0.0)};
 }
 
 std::vector<std::string> group_of(const Shape& shape, const std::vector<SshHost>& hosts, const std::string& host) {
@@ -123,13 +123,13 @@ void HostsScheduler::start_queued() const {
     if (good == 0 || needs_all) hosts::throw_problems(problems);
     for (const auto& of_host : problems)
       for (const std::string& problem : of_host) fmt::print("note: {}; its shards go to other hosts\n", problem);
-    const double begin_s = hosts::seconds_now();
+    const std::string launch = new_id();
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty())
         connections.send(i, {{"do", "detach"},
                              {"folder", run_.string()},
                              {"environment", hosts::passed_environment()},
-                             {"arguments", {"batch-runner", run_.string(), hosts_[i].name}},
+                             {"arguments", {"batch-runner", run_.string(), hosts_[i].name, launch}},
                              {"log", (batch_folder(run_) / "log" / ("host-" + hosts_[i].name + ".log")).string()}});
     std::set<std::size_t> open;
     for (std::size_t i = 0; i < hosts_.size(); ++i)
@@ -138,7 +138,7 @@ void HostsScheduler::start_queued() const {
       connections.next(50ms);
       std::erase_if(open, [&](std::size_t i) {
         const auto state = read_runner_state(run_, hosts_[i].name);
-        return state && state->alive_s >= begin_s - hosts::most_clock_offset_s;
+        return state && (state->launch == launch || state->is_alive(shard::seconds_since_1970()));
       });
       if (std::chrono::steady_clock::now() > deadline)
         throw SchedulerError(

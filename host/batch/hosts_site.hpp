@@ -53,6 +53,7 @@ struct RunnerState {
   std::string host, state;  // "waiting" for another batch on its host, "running", "ended"
   std::int64_t array = -1;  // that it is at
   std::int64_t pid = 0;
+  std::string launch;  // of the `assay submit` that has started it
   double alive_s = 0;  // seconds since 1970
   bool is_alive(double now_s) const;
 };

@@ -114,8 +114,8 @@ int dispatch(const std::string& name, const Arguments& arguments) {
     return exit_ok;
   }
   if (name == "host-keeper") return hosts::keep_ranks();  // started by `assay run --hosts` over ssh
-  if (name == "batch-runner" && arguments.size() == 2)    // by `assay submit`, on a host of a site of ssh
-    return batch::run_shards_of_host(arguments[0], arguments[1]);
+  if (name == "batch-runner" && arguments.size() == 3)    // by `assay submit`, on a host of a site of ssh
+    return batch::run_shards_of_host(arguments[0], arguments[1], arguments[2]);
   if (name == "worker") return worker::worker_main();  // started by the host itself, never by a user
   for (const Command& command : all_commands())
     if (name == command.name) return command.run(arguments);
