@@ -30,6 +30,7 @@ struct Site {
   std::filesystem::path file;
   std::string kind = "slurm";                                    // the name of its table; a row of site_kinds.hpp
   std::vector<std::string> hosts;                                // [ssh]: "a", "user@b:2"
+  std::string name_space, image, volume, mount;                  // [kubernetes]
   std::string partition, account, qos, constraint, reservation;  // "": the scheduler's default
   std::int64_t gpus_per_node = 0;
   std::chrono::milliseconds time_max = std::chrono::hours(1);  // of one job

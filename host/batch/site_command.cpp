@@ -38,6 +38,11 @@ int print_sites() {
                  std::chrono::duration_cast<std::chrono::minutes>(site.time_max).count(), site.file.string());
       continue;
     }
+    if (site.kind == "kubernetes") {
+      fmt::print("{}: pods of {} on Kubernetes, shards up to {} min; {}\n", site.name, site.image,
+                 std::chrono::duration_cast<std::chrono::minutes>(site.time_max).count(), site.file.string());
+      continue;
+    }
     fmt::print("{}: partition {}, jobs up to {} min, {} GPUs a node, {} shards at once; {}\n", site.name,
                site.partition.empty() ? "(the cluster's default)" : site.partition,
                std::chrono::duration_cast<std::chrono::minutes>(site.time_max).count(), site.gpus_per_node,

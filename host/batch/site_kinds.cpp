@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "batch/hosts_site.hpp"
+#include "batch/kubernetes_site.hpp"
 #include "batch/site_check.hpp"
 #include "batch/slurm.hpp"
 #include "common/files.hpp"
@@ -23,6 +24,11 @@ constexpr SiteKind kinds[] = {
        return std::make_unique<const HostsScheduler>(submission, run);
      },
      hosts_script, problems_of_hosts},
+    {"kubernetes", "Kubernetes",
+     [](const Submission& submission, const std::filesystem::path&) -> std::unique_ptr<const Scheduler> {
+       return std::make_unique<const Kubernetes>(submission.name_space);
+     },
+     kubernetes_manifest, problems_of_kubernetes},
 };
 
 }  // namespace
@@ -48,7 +54,7 @@ std::unique_ptr<const Scheduler> scheduler_of(const Submission& submission, cons
 
 std::unique_ptr<const Scheduler> scheduler_of(const Site& site) {
   Submission submission;
-  submission.kind = site.kind, submission.hosts = site.hosts;
+  submission.kind = site.kind, submission.hosts = site.hosts, submission.name_space = site.name_space;
   return scheduler_of(submission, {});
 }
 

@@ -53,6 +53,7 @@ Submission read_submission(const fs::path& run) try {
   json.at("site").get_to(submission.site);
   submission.kind = json.value("kind", submission.kind);
   submission.hosts = json.value("hosts", submission.hosts);
+  submission.name_space = json.value("namespace", "");
   json.at("submitted_s").get_to(submission.submitted_s);
   if (const auto users = json.find("users"); users != json.end()) users->get_to(submission.users);
   json.at("attempts").get_to(submission.attempts);
@@ -103,6 +104,7 @@ void write_submission(const fs::path& run, const Submission& submission) {
                   {"site", submission.site},
                   {"kind", submission.kind},
                   {"hosts", submission.hosts},
+                  {"namespace", submission.name_space},
                   {"submitted_s", submission.submitted_s},
                   {"users", submission.users},
                   {"attempts", submission.attempts},

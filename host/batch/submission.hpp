@@ -45,6 +45,7 @@ struct Submission {
   std::string site;                // the file it was submitted with
   std::string kind = "slurm";      // of the site (site_kinds.hpp)
   std::vector<std::string> hosts;  // of a site without a scheduler, as its file has them
+  std::string name_space;          // of Kubernetes; "": of its context
   double submitted_s = 0;
   std::vector<std::int64_t> users;   // whose jobs its arrays are, by user id
   std::int64_t attempts = 5;         // starts of one shard

@@ -257,7 +257,7 @@ class SubmitCommand {
     submission.experiment_hash = sha256_of_file(run / "experiment.toml");
     submission.plugin_file = each.loaded.target.plugin_file.string(),
     submission.plugin_hash = each.loaded.target.file_hash;
-    submission.kind = site.kind, submission.hosts = site.hosts;
+    submission.kind = site.kind, submission.hosts = site.hosts, submission.name_space = site.name_space;
     submission.site = fs::absolute(site.file).lexically_normal().string(),
     submission.submitted_s = shard::seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;

@@ -105,7 +105,7 @@ def test_losses(work, hosts):
     """A runner that is killed loses its case to nobody else; it goes on where it was. Cancel stops what runs."""
     long = 'action = "fail"\ntimes = 1\nseconds = 1000'
     one = Batch(work, hosts, "lost", "number = [1, 2]", params=long, budget="25s")
-    one.wait(lambda s: s["counts"] == {"running": 2})
+    one.wait(lambda s: s["counts"] == {"running": 2} and one.starts(1) and one.starts(2))
     runners = [one.runner(host) for host in ("a", "b")]
     for runner in runners:
         os.kill(runner, signal.SIGKILL)
@@ -117,7 +117,7 @@ def test_losses(work, hosts):
     assert status["counts"] == {"ok": 2} and [one.starts(n) for n in (1, 2)] == [2, 2], f"{status}\n{one.logs()}"
 
     one = Batch(work, hosts, "cancelled", "number = [1, 2]", params=long, budget="30s")
-    one.wait(lambda s: s["counts"].get("running") == 2)
+    one.wait(lambda s: s["counts"] == {"running": 2} and one.starts(1) and one.starts(2))
     assert "cancelled: 1 job" in one.assay("cancel", str(one.run))
     assert one.status()["counts"] == {"lost": 2}, one.status()
     one.assay("submit", str(one.run), "--resubmit", "lost")
