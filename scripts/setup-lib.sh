@@ -29,11 +29,12 @@ packages_to_build=(
   libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libsodium-dev libsqlite3-dev
   libdnnl-dev ocl-icd-opencl-dev libgloo-dev node-d3
 )
-# Slurm's (slurm-wlm munge) are for the tests that make their own cluster on this machine; see without_daemons.
+# Slurm's (slurm-wlm munge) are for the tests that make their own cluster on this machine, openssh-server for those that
+# reach hosts; see without_daemons.
 # shellcheck disable=SC2034  # read by scripts/test
-packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git openmpi-bin slurm-wlm munge iproute2)
+packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git openmpi-bin slurm-wlm munge iproute2 openssh-server)
 # What these packages would start, now and whenever the machine starts. The tests start their own.
-unwanted_daemons=(munge slurmctld slurmd)
+unwanted_daemons=(munge slurmctld slurmd ssh)
 
 say() { printf 'assay: %s\n' "$*" >&2; }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "batch/hosts_site.hpp"
 #include "batch/slurm.hpp"
 #include "common/host_name.hpp"
 
@@ -19,11 +20,22 @@ std::string variable(const char* name) {
 }  // namespace
 
 shard::JobStart start_of_this_job() {
+  if (const std::string job = variable("ASSAY_JOB_ID"); !job.empty())
+    return {job, std::strtoll(variable("ASSAY_JOB_RESTART").c_str(), nullptr, 10), ""};
   return {variable("SLURM_JOB_ID"), std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10),
           variable("ASSAY_CLUSTER")};
 }
 
 std::vector<std::string> nodes_of_this_job() {
+  if (std::string rest = variable("ASSAY_JOB_NODES"); !rest.empty()) {
+    std::vector<std::string> nodes;
+    for (std::size_t comma = 0; comma != std::string::npos; rest = rest.substr(comma + 1)) {
+      comma = rest.find(',');
+      nodes.push_back(rest.substr(0, comma));
+      if (comma == std::string::npos) break;
+    }
+    return nodes;
+  }
   std::string list = variable("SLURM_STEP_NODELIST");
   if (list.empty()) list = variable("SLURM_JOB_NODELIST");
   if (auto nodes = expand_nodes(list); nodes && !nodes->empty()) return *nodes;
@@ -36,7 +48,8 @@ std::string node_of_this_process() {
 }
 
 bool is_attempt_over(const shard::AttemptClaim& holder) {
-  if (!holder.start.job.empty()) return Slurm(holder.start.cluster).is_over(holder.start.job);
+  if (!holder.start.job.empty() && !holder.start.job.starts_with(job_on_hosts))
+    return Slurm(holder.start.cluster).is_over(holder.start.job);
   return holder.host == host_name() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
          errno == ESRCH;
 }

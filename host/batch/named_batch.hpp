@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "batch/slurm.hpp"
 #include "batch/status.hpp"
 #include "batch/submission.hpp"
 

@@ -3,6 +3,7 @@
 #include "batch/slurm_answers.hpp"
 
 #include "common/files.hpp"
+#include "common/host_list.hpp"
 #include "common/suggest.hpp"
 #include "experiment/document.hpp"
 #include "experiment/setting_kinds.hpp"
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace assay::host::batch {
@@ -245,7 +247,39 @@ const std::vector<Row>& rows() {
       row(
           "slurm.canary", "enable", flag(), [](Site & s) -> auto& { return s.canary; }),
   };
-  return table;
+  static const std::vector<Row> all = [&name] {
+    std::vector<Row> rows = table;
+    // The other kinds have those that are no words of a scheduler.
+    constexpr std::array<std::string_view, 7> shared{"gpus_per_node", "time_max",    "prologue", "attempts",
+                                                     "node_hours",    "case_budget", "margin"};
+    const auto is_in = [](const auto& keys, const std::string& key) {
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
+    const auto add_copy = [&rows](const Row& of, const char* kind) {
+      Row copy = of;
+      copy.section = kind + of.section.substr(std::string_view("slurm").size());
+      rows.push_back(std::move(copy));
+    };
+    for (const Row& each : table) {
+      if (is_in(shared, each.key) || each.key == "enable") add_copy(each, "ssh");
+      if (is_in(shared, each.key) || each.key == "array_parallel" || each.key == "assay") add_copy(each, "kubernetes");
+    }
+    rows.push_back(list(
+        "ssh", "hosts", ssh_host(), [](Site & s) -> auto& { return s.hosts; }));
+    rows.push_back(row(
+        "kubernetes", "namespace", word_kind(name), [](Site & s) -> auto& { return s.name_space; }));
+    rows.push_back(row(
+        "kubernetes", "image", word_kind("the name of an image with assay in it"),
+        [](Site & s) -> auto& { return s.image; }));
+    rows.push_back(row(
+        "kubernetes", "volume", word_kind("the name of a PersistentVolumeClaim that many pods may write"),
+        [](Site & s) -> auto& { return s.volume; }));
+    rows.push_back(row(
+        "kubernetes", "mount", word_kind("the path of that volume, in pods and on this machine, from \"/\" on"),
+        [](Site & s) -> auto& { return s.mount; }));
+    return rows;
+  }();
+  return all;
 }
 
 class SiteReader {
@@ -256,30 +290,59 @@ class SiteReader {
   }
 
   Site read(const Node& root) {
-    bool has_slurm = false;
+    bool has_kind = false;
     for (const TableMember& member : root.members) {
       if (member.key == "schema") {
         if (member.node.value != Value(std::int64_t{1}) || member.node.kind != Node::Kind::scalar)
           mistakes_.add(member.node.place, fmt::format("schema is {}; expected 1, the layout that this version reads",
                                                        member.node.shown()));
         has_schema_ = true;
-      } else if (member.key == "slurm") {
-        has_slurm = true;
-        section(member.node, "slurm");
+      } else if (member.key == "slurm" || member.key == "ssh" || member.key == "kubernetes") {
+        if (has_kind)
+          mistakes_.add(member.place, fmt::format("[{}] beside [{}]; expected one of them: a site has one kind",
+                                                  member.key, site_.kind));
+        has_kind = true;
+        site_.kind = member.key;
+        section(member.node, member.key);
       } else {
-        unknown(member, "", {"schema", "slurm"});
+        unknown(member, "", {"schema", "slurm", "ssh", "kubernetes"});
       }
     }
     const experiment::Place start{site_.file.string(), 1, 1};
     if (!has_schema_) mistakes_.add(start, "missing 'schema'; expected schema = 1");
-    if (!has_slurm)
-      mistakes_.add(start, "missing table 'slurm'; expected [slurm] with the site's partition and limits");
+    if (!has_kind)
+      mistakes_.add(
+          start,
+          "missing table 'slurm'; expected [slurm] with the site's partition and limits, [ssh] with its hosts, or "
+          "[kubernetes]");
+    if (site_.kind == "kubernetes") {
+      site_.canary = false;  // a Job waits for no other
+      for (const auto& [key, value] :
+           {std::pair{"image", site_.image}, {"volume", site_.volume}, {"mount", site_.mount}})
+        if (value.empty() && mistakes_.empty())
+          mistakes_.add(start, fmt::format("[kubernetes] has no {}; expected image, volume and mount", key));
+      while (site_.mount.size() > 1 && site_.mount.ends_with('/')) site_.mount.pop_back();
+      if (!site_.mount.empty() && !site_.mount.starts_with('/'))
+        mistakes_.add(places_["mount"],
+                      fmt::format("[kubernetes] mount is \"{}\"; expected a path from \"/\" on", site_.mount));
+    }
+    if (site_.kind == "ssh" && mistakes_.empty()) {
+      if (site_.hosts.empty())
+        mistakes_.add(start, fmt::format("[ssh] has no hosts; expected hosts = [...], each {}", host_form));
+      std::set<std::string> seen;
+      for (const std::string& host : site_.hosts)
+        if (!seen.insert(parse_host(host)->name).second)
+          mistakes_.add(places_["hosts"], fmt::format("[ssh] hosts has {} twice; expected each host once", host));
+      site_.limits.array_parallel = static_cast<std::int64_t>(site_.hosts.size());
+    }
     if (mistakes_.empty() && site_.limits.margin * 2 > site_.time_max)
-      mistakes_.add(places_.count("margin")     ? places_["margin"]
-                    : places_.count("time_max") ? places_["time_max"]
-                                                : start,
-                    "[slurm.limits] margin is more than half of [slurm] time_max; expected a margin that leaves time "
-                    "for cases");
+      mistakes_.add(
+          places_.count("margin")     ? places_["margin"]
+          : places_.count("time_max") ? places_["time_max"]
+                                      : start,
+          fmt::format("[{0}.limits] margin is more than half of [{0}] time_max; expected a margin that leaves time for "
+                      "cases",
+                      site_.kind));
     expand_excluded();
     // A path is one beside the site file.
     if (std::string& file = site_.health.experiment; !file.empty())
@@ -319,13 +382,17 @@ class SiteReader {
     std::vector<std::string> known;
     for (const Row& row : rows())
       if (row.section == name) known.push_back(row.key);
-    if (name == "slurm") known.insert(known.end(), {"limits", "canary", "health"});
+    const bool is_kind = name.find('.') == std::string::npos;
+    if (is_kind) known.emplace_back("limits");
+    if (is_kind && name != "kubernetes") known.emplace_back("canary");
+    if (name == "slurm") known.emplace_back("health");
     for (const TableMember& member : table.members) {
       const auto row = std::find_if(rows().begin(), rows().end(),
                                     [&](const Row& r) { return r.section == name && r.key == member.key; });
       if (row != rows().end())
         value(*row, member);
-      else if (name == "slurm" && (member.key == "limits" || member.key == "canary" || member.key == "health"))
+      else if ((is_kind && (member.key == "limits" || member.key == "canary")) ||
+               (name == "slurm" && member.key == "health"))
         section(member.node, name + "." + member.key);
       else
         unknown(member, name, known);

@@ -29,6 +29,9 @@ struct SiteLimits {
 struct Site {
   std::string name;  // of its file
   std::filesystem::path file;
+  std::string kind = "slurm";                    // the name of its table; a row of site_kinds.hpp
+  std::vector<std::string> hosts;                // [ssh]: "a", "user@b:2"
+  std::string name_space, image, volume, mount;  // [kubernetes]
   std::string cluster;  // of several that one Slurm knows; "": the one of the machine that submits
   std::string partition, account, qos, constraint, reservation;  // "": the scheduler's default
   std::int64_t gpus_per_node = 0;

@@ -1,5 +1,6 @@
 // The few questions that assay asks Slurm, each by one call of one of its programs.
 #pragma once
+#include "batch/scheduler.hpp"
 #include "batch/slurm_answers.hpp"
 
 #include <cstdint>
@@ -14,9 +15,9 @@
 namespace assay::host::batch {
 
 // Slurm is not there, or does not do what was asked. The text names the program and what it said.
-class SlurmError : public std::runtime_error {
+class SlurmError : public SchedulerError {
  public:
-  using std::runtime_error::runtime_error;
+  using SchedulerError::SchedulerError;
 };
 
 class Slurm {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "batch/named_batch.hpp"
-#include "batch/submit.hpp"
+#include "batch/site_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/palette.hpp"
@@ -67,7 +67,8 @@ void say_why_lost(const fs::path& run, const Submission& submission, const RunSt
     const fs::path log = batch_folder(run) / "log" / (c.job + ".log");
     std::error_code ignored;
     if (!fs::is_regular_file(log, ignored)) {
-      const std::string ended = Slurm(submission.arrays[static_cast<std::size_t>(c.array)].cluster).how_ended(c.job);
+      const std::string ended = scheduler_of(submission, run)
+                                    ->how_ended({c.job, submission.arrays[static_cast<std::size_t>(c.array)].cluster});
       fmt::print(
           "job {} has left no log{}: it was cancelled before it began, or its node does not see {}; then submit with "
           "--output on a file system that login node and nodes share\n",
@@ -250,21 +251,20 @@ int show_status(const StatusRequest& request) {
 int cancel(const std::string& given) {
   const fs::path run = batch_run(given);
   const Submission submission = read_submission(run);
-  std::map<std::string, std::set<std::string>> jobs;  // by cluster
-  for (const QueuedJob& job : queue_of(submission))
+  const auto scheduler = scheduler_of(submission, run);
+  std::map<std::string, SubmittedJob> jobs;  // by what people read
+  for (const QueuedJob& job : scheduler->queue(submission.users))
     for (const SubmittedArray& array : submission.arrays)
       if (job.is_active() && (array.has(job) || job.comment == comment_of(array.id + "-end")))
-        jobs[job.cluster].insert(job.array);
+        jobs.emplace(text_of({job.array, job.cluster}), SubmittedJob{job.array, job.cluster});
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;
   }
-  std::size_t count = 0;
-  for (const auto& [cluster, numbers] : jobs) {
-    Slurm(cluster).cancel({numbers.begin(), numbers.end()});
-    count += numbers.size();
-  }
-  fmt::print("cancelled: {} job{}; finished cases are kept\n", count, count == 1 ? "" : "s");
+  std::vector<SubmittedJob> arrays;
+  for (const auto& [text, job] : jobs) arrays.push_back(job);
+  scheduler->cancel(arrays);
+  fmt::print("cancelled: {} job{}; finished cases are kept\n", jobs.size(), jobs.size() == 1 ? "" : "s");
   return exit_ok;
 }
 

@@ -52,6 +52,9 @@ Submission read_submission(const fs::path& run) try {
   json.at("plugin_hash").get_to(submission.plugin_hash);
   json.at("site").get_to(submission.site);
   if (const auto cluster = json.find("cluster"); cluster != json.end()) cluster->get_to(submission.cluster);
+  submission.kind = json.value("kind", submission.kind);
+  submission.hosts = json.value("hosts", submission.hosts);
+  submission.name_space = json.value("namespace", "");
   json.at("submitted_s").get_to(submission.submitted_s);
   if (const auto users = json.find("users"); users != json.end()) users->get_to(submission.users);
   json.at("attempts").get_to(submission.attempts);
@@ -103,6 +106,9 @@ void write_submission(const fs::path& run, const Submission& submission) {
                   {"plugin_hash", submission.plugin_hash},
                   {"site", submission.site},
                   {"cluster", submission.cluster},
+                  {"kind", submission.kind},
+                  {"hosts", submission.hosts},
+                  {"namespace", submission.name_space},
                   {"submitted_s", submission.submitted_s},
                   {"users", submission.users},
                   {"attempts", submission.attempts},

@@ -48,8 +48,11 @@ struct Submission {
   std::string experiment_file;  // as the user has it
   std::string experiment_hash;  // of the run's experiment.toml
   std::string plugin_file, plugin_hash;
-  std::string site;     // the file it was submitted with
-  std::string cluster;  // of the site
+  std::string site;                // the file it was submitted with
+  std::string kind = "slurm";      // of the site (site_kinds.hpp)
+  std::string cluster;             // of the site
+  std::vector<std::string> hosts;  // of a site without a scheduler, as its file has them
+  std::string name_space;          // of Kubernetes; "": of its context
   double submitted_s = 0;
   std::vector<std::int64_t> users;   // whose jobs its arrays are, by user id
   std::int64_t attempts = 5;         // starts of one shard

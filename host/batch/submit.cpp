@@ -1,6 +1,6 @@
 #include "batch/submit.hpp"
 
-#include "batch/script.hpp"
+#include "batch/site_kinds.hpp"
 #include "common/files.hpp"
 #include "common/parallel.hpp"
 #include "shard/node_health.hpp"
@@ -58,17 +58,17 @@ std::string end_id(const Submission& submission, std::int64_t round) {
 
 // Queues what comes after the arrays of each round, once. Jobs that are gone do not hold it up, nor does a canary that
 // failed: whatever became of the batch, it has ended.
-void queue_ends(const fs::path& run, const Submission& submission, const Slurm& slurm,
+void queue_ends(const fs::path& run, const Submission& submission, const Scheduler& scheduler,
                 const std::vector<QueuedJob>& queue, const std::function<void(const std::string&)>& said) {
-  std::map<std::int64_t, std::string> after;  // by round
+  std::map<std::int64_t, std::vector<std::string>> after;  // by round
   for (const SubmittedArray& array : submission.arrays)
-    if (array.job && *array.job != job_gone) after[array.round] += ":" + *array.job;
+    if (array.job && *array.job != job_gone) after[array.round].push_back(*array.job);
   for (const auto& [round, jobs] : after) {
     std::error_code ignored;
     if (!fs::exists(end_file(run, round, "sbatch"), ignored) || fs::exists(end_file(run, round, "job"), ignored))
       continue;
     auto job = job_by_comment(queue, end_id(submission, round));
-    if (!job) job = slurm.submit(end_file(run, round, "sbatch").string(), {"--dependency=afterany" + jobs});
+    if (!job) job = scheduler.queue_at_end(end_file(run, round, "sbatch").string(), jobs);
     const std::string number = job ? text_of(*job) : "unknown";
     write_file_atomically(end_file(run, round, "job"), number + "\n", Durable::yes);
     said(fmt::format("at the end: job {}", number));
@@ -76,13 +76,6 @@ void queue_ends(const fs::path& run, const Submission& submission, const Slurm& 
 }
 
 }  // namespace
-
-std::vector<QueuedJob> queue_of(const Submission& submission) {
-  std::vector<QueuedJob> jobs;
-  for (const std::string& cluster : clusters_of(submission))
-    for (QueuedJob& job : Slurm(cluster).queue(submission.users)) jobs.push_back(std::move(job));
-  return jobs;
-}
 
 BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site, const std::vector<Budget>& budgets,
                      std::int64_t array_size_max, const std::vector<std::int64_t>* only,
@@ -96,10 +89,10 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
     const experiment::Case& c = experiment.cases[i];
     if (only && !chosen.contains(c.index)) continue;
     if (budgets[i].seconds > capacity_s)
-      throw SubmitError(fmt::format(
-          "case {} has a budget of {:.0f} s, and a job of the site has {:.0f} s for cases ([slurm] time_max "
-          "less margin); lower [cluster] budget, or raise time_max",
-          c.index + 1, budgets[i].seconds, capacity_s));
+      throw SubmitError(
+          fmt::format("case {} has a budget of {:.0f} s, and a job of the site has {:.0f} s for cases ([{}] time_max "
+                      "less margin); lower [cluster] budget, or raise time_max",
+                      c.index + 1, budgets[i].seconds, capacity_s, site.kind));
     plan.cases_without_budget += budgets[i].source == Budget::Source::site ? 1 : 0;
     const auto before = unfinished_before.find(c.index);
     const Shape shape = shape_of(c, site.gpus_per_node);
@@ -149,9 +142,9 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       make_folder(folder);
       shard::write_shard_plan(folder, shard);
     }
-    write_file_atomically(
-        array.script_file(run),
-        batch_script({site, array, run_name, fs::absolute(run).lexically_normal(), assay, submission.attempts}));
+    write_file_atomically(array.script_file(run),
+                          site_kind(site.kind).script({site, array, run_name, fs::absolute(run).lexically_normal(),
+                                                       assay, submission.attempts}));
     submission.arrays.push_back(std::move(array));
   }
   if (!site.on_end.empty() && submission.arrays.size() > arrays_before)
@@ -170,7 +163,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
   write_submission(run, submission);
 }
 
-void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slurm,
+void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& scheduler,
                   const std::function<void(const std::string&)>& said) {
   const auto is_open = [](const SubmittedArray& array) { return !array.job; };
   // A fresh submission has no job that could have been lost.
@@ -178,7 +171,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
   const bool is_fresh = std::none_of(submission.arrays.begin(), submission.arrays.end(),
                                      [](const SubmittedArray& array) { return array.job.has_value(); }) &&
                         !fs::exists(batch_folder(run) / "queued-before");
-  if (!is_fresh) queue = queue_of(submission);
+  if (!is_fresh) queue = scheduler.queue(submission.users);
   write_file_atomically(batch_folder(run) / "queued-before", "sbatch was called for this batch\n", Durable::yes);
   std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
   for (SubmittedArray& array : submission.arrays) {
@@ -197,7 +190,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
         continue;
       }
     }
-    std::vector<std::string> options;
+    std::optional<std::string> after_ok;
     const auto canary = canaries.find(array.round);
     if (canary != canaries.end() && canary->second != &array) {
       const auto said_of_canary = canary_state(run, *canary->second);
@@ -212,16 +205,14 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
             array.number));
         continue;
       }
-      if (said_of_canary == CanaryState::open) {
-        options.push_back("--dependency=afterok:" + *canary->second->job);
-        options.emplace_back("--kill-on-invalid-dep=yes");
-      }
+      if (said_of_canary == CanaryState::open) after_ok = canary->second->job;
     }
-    auto job = slurm.submit(array.script_file(run).string(), options);
-    if (!job) job = job_by_comment(slurm.queue(submission.users), array.id);
+    auto job = scheduler.queue_array(array.script_file(run).string(), after_ok);
+    if (!job) job = job_by_comment(scheduler.queue(submission.users), array.id);
     if (!job)
-      throw SlurmError("sbatch has not answered with the number of one job, and none in the queue has the comment " +
-                       comment_of(array.id));
+      throw SchedulerError(
+          "sbatch has not answered with the number of one job, and none in the queue has the comment " +
+          comment_of(array.id));
     set_job(run, array, *job);
     QueuedJob queued;
     queued.job = queued.array = job->number, queued.cluster = job->cluster;
@@ -231,7 +222,8 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
                      array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
                      array.is_canary ? "; the canary" : ""));
   }
-  queue_ends(run, submission, slurm, queue, said);
+  queue_ends(run, submission, scheduler, queue, said);
+  scheduler.start_queued();
 }
 
 }  // namespace assay::host::batch

@@ -3,7 +3,7 @@
 #pragma once
 #include "batch/budgets.hpp"
 #include "batch/packing.hpp"
-#include "batch/slurm.hpp"
+#include "batch/scheduler.hpp"
 #include "batch/status.hpp"
 #include "batch/submission.hpp"
 #include "common/usage_error.hpp"
@@ -32,9 +32,6 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
                      std::int64_t array_size_max, const std::vector<std::int64_t>* only = nullptr,
                      const std::map<std::int64_t, std::int64_t>& unfinished_before = {}, bool with_canary = true);
 
-// The jobs of the submission's users, on every cluster that may have one of it. Throws SlurmError.
-std::vector<QueuedJob> queue_of(const Submission& submission);
-
 // The time limit of each of its jobs: Slurm counts in minutes, so it is rounded up, but never above what the site
 // allows.
 double job_limit_s(const PackedArray& array, const Site& site);
@@ -45,8 +42,8 @@ void write_round(const std::filesystem::path& run, Submission& submission, const
                  const std::filesystem::path& assay, const std::string& run_name);
 
 // Queues every array of the submission that has no job yet: looks for it by its comment first. The arrays of a round
-// wait for its canary. `said` hears a line for each array. Throws SlurmError; arrays queued before stay queued.
-void queue_arrays(const std::filesystem::path& run, Submission& submission, const Slurm& slurm,
+// wait for its canary. `said` hears a line for each array. Throws SchedulerError; arrays queued before stay queued.
+void queue_arrays(const std::filesystem::path& run, Submission& submission, const Scheduler& scheduler,
                   const std::function<void(const std::string&)>& said);
 
 }  // namespace assay::host::batch

@@ -11,7 +11,7 @@
 
 #include "batch/named_batch.hpp"
 #include "batch/script.hpp"
-#include "batch/site_check.hpp"
+#include "batch/site_kinds.hpp"
 #include "batch/submit.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
@@ -55,10 +55,10 @@ std::vector<std::string> groups_of_nodes(const std::vector<std::string>& nodes, 
 }
 
 // The usable nodes of the site's partition; the others are named.
-std::vector<std::string> usable_nodes(const Site& site, const Slurm& slurm) {
+std::vector<std::string> usable_nodes(const Site& site, const Scheduler& scheduler) {
   std::vector<std::string> usable;
   std::set<std::string> seen;
-  for (const NodeState& node : slurm.nodes(site.partition)) {
+  for (const NodeState& node : scheduler.nodes(site.partition)) {
     if (site.partition.empty() && !node.partition.ends_with('*')) continue;  // the default one's alone
     if (!seen.insert(node.name).second) continue;
     if (std::find(site.exclude.begin(), site.exclude.end(), node.name) != site.exclude.end()) continue;
@@ -122,7 +122,7 @@ class SubmitCommand {
                 {{file, 0, 0,
                   "[cluster] each_node with a sweep of cluster.nodes or cluster.each_node; expected "
                   "one number of nodes for all cases"}}};
-    const std::vector<std::string> nodes = usable_nodes(site, slurm_);
+    const std::vector<std::string> nodes = usable_nodes(site, *scheduler_of(site));
     const std::vector<std::string> groups = groups_of_nodes(nodes, first.nodes);
     if (groups.empty())
       return {std::nullopt,
@@ -135,12 +135,12 @@ class SubmitCommand {
   int submit(const std::vector<std::string>& files) {
     std::vector<experiment::Mistake> mistakes;
     const Site site = site_of(request_, mistakes);
-    slurm_ = Slurm(site.cluster);
     if (request_.check) return check(site, mistakes, files);
     std::vector<Prepared> prepared;
     std::int64_t array_size_max = 1;
     // A mistake of the site comes before all that the site decides.
-    if (mistakes.empty()) array_size_max = request_.dry_run ? array_size_or_standard() : slurm_.array_size_max();
+    if (mistakes.empty())
+      array_size_max = request_.dry_run ? array_size_or_standard(site) : scheduler_of(site)->array_size_max();
     for (const std::string& file : files) {
       run::LoadResult result = mistakes.empty() ? load_for_nodes(file, site) : load(file, {});
       mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
@@ -156,8 +156,8 @@ class SubmitCommand {
     if (site.limits.node_hours && node_hours > *site.limits.node_hours)
       throw UsageError(fmt::format(
           "the batch may take {:.1f} node-hours by its budgets, and {} allows {:.1f}; lower [cluster] budget, "
-          "submit fewer cases with --filter, or raise [slurm.limits] node_hours",
-          node_hours, site.file.string(), *site.limits.node_hours));
+          "submit fewer cases with --filter, or raise [{}.limits] node_hours",
+          node_hours, site.file.string(), *site.limits.node_hours, site.kind));
     if (request_.dry_run) {
       print_plans(prepared, site, node_hours);
       return print_forecasts(prepared, site);
@@ -169,8 +169,10 @@ class SubmitCommand {
     return exit_ok;
   }
 
-  // Without Slurm a dry run still shows shards and scripts.
-  std::int64_t array_size_or_standard() const try { return slurm_.array_size_max(); } catch (const SlurmError& e) {
+  // Without its scheduler a dry run still shows shards and scripts.
+  std::int64_t array_size_or_standard(const Site& site) const try {
+    return scheduler_of(site)->array_size_max();
+  } catch (const SchedulerError& e) {
     fmt::print("note: {}; arrays of up to 1001 jobs are assumed\n", e.what());
     return 1001;
   }
@@ -187,11 +189,11 @@ class SubmitCommand {
           shapes.push_back(shape);
     }
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
-    const std::vector<std::string> problems = check_site(site, shapes, slurm_);
+    const std::vector<std::string> problems = site_kind(site.kind).problems(site, shapes);
     for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", site.file.string(), problem);
     if (problems.empty())
-      fmt::print("{}: Slurm would take jobs of {} shape{}\n", site.file.string(), shapes.size(),
-                 shapes.size() == 1 ? "" : "s");
+      fmt::print("{}: {} would take jobs of {} shape{}\n", site.file.string(), site_kind(site.kind).shown,
+                 shapes.size(), shapes.size() == 1 ? "" : "s");
     else
       fmt::print(stderr, "{} problem{}; nothing was queued\n", problems.size(), problems.size() == 1 ? "" : "s");
     return problems.empty() ? exit_ok : exit_usage;
@@ -226,8 +228,8 @@ class SubmitCommand {
         if (packed.shards.size() > 20) fmt::print("  and {} more\n", packed.shards.size() - 20);
         const fs::path run =
             fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name / "RUN").lexically_normal();
-        fmt::print("\n{}", batch_script({site, array, each.loaded.experiment.name, run,
-                                         fs::read_symlink("/proc/self/exe"), site.limits.attempts}));
+        fmt::print("\n{}", site_kind(site.kind).script({site, array, each.loaded.experiment.name, run,
+                                                        fs::read_symlink("/proc/self/exe"), site.limits.attempts}));
       }
       say_budgets(each.plan);
     }
@@ -255,6 +257,7 @@ class SubmitCommand {
     submission.experiment_hash = sha256_of_file(run / "experiment.toml");
     submission.plugin_file = each.loaded.target.plugin_file.string(),
     submission.plugin_hash = each.loaded.target.file_hash;
+    submission.kind = site.kind, submission.hosts = site.hosts, submission.name_space = site.name_space;
     submission.site = fs::absolute(site.file).lexically_normal().string(), submission.cluster = site.cluster,
     submission.submitted_s = shard::seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
@@ -271,9 +274,10 @@ class SubmitCommand {
     fmt::print("run: {}\n", run.string());
     std::fflush(stdout);
     try {
-      queue_arrays(run, submission, slurm_, [](const std::string& line) { fmt::print("  {}\n", line); });
-    } catch (const SlurmError& e) {
-      throw SlurmError(
+      queue_arrays(run, submission, *scheduler_of(submission, run),
+                   [](const std::string& line) { fmt::print("  {}\n", line); });
+    } catch (const SchedulerError& e) {
+      throw SchedulerError(
           fmt::format("{}; what was queued before stays queued; go on with: assay submit {}", e.what(), run.string()));
     }
   }
@@ -327,7 +331,6 @@ class SubmitCommand {
     const std::set<std::string> words = words_of_resubmit();
     const SubmissionLock lock(run);
     Submission submission = read_submission(run);
-    slurm_ = Slurm(submission.cluster);
     if (words.empty() && request_.dry_run) {
       const auto open = std::count_if(submission.arrays.begin(), submission.arrays.end(),
                                       [](const SubmittedArray& array) { return !array.job; });
@@ -353,7 +356,9 @@ class SubmitCommand {
     if (loaded.loaded->target.file_hash != submission.plugin_hash)
       throw UsageError(fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
                                    loaded.loaded->target.plugin_file.string()));
-    const auto queue_now = queue_of(submission);  // no case is submitted again while nobody knows whether its job lives
+    const auto queue_now =
+        scheduler_of(submission, run)
+            ->queue(submission.users);  // no case is submitted again while nobody knows whether its job lives
     const RunStatus status = read_status(run, submission, queue_now, "", shard::seconds_since_1970());
     std::vector<std::int64_t> chosen;
     std::map<fs::path, std::vector<std::int64_t>> by_shard;  // that have them now
@@ -370,13 +375,13 @@ class SubmitCommand {
       return exit_ok;
     }
     const auto budgets = budgets_of(loaded.loaded->experiment, site, run.parent_path().parent_path());
-    const BatchPlan plan = plan_batch(loaded.loaded->experiment, site, budgets, slurm_.array_size_max(), &chosen,
-                                      unfinished, words.contains("blocked"));
+    const BatchPlan plan = plan_batch(loaded.loaded->experiment, site, budgets, scheduler_of(site)->array_size_max(),
+                                      &chosen, unfinished, words.contains("blocked"));
     if (site.limits.node_hours && plan.node_hours + status.node_hours_used > *site.limits.node_hours)
       throw UsageError(
           fmt::format("the batch has used {:.1f} node-hours and may take {:.1f} more, and {} allows {:.1f}; raise "
-                      "[slurm.limits] node_hours",
-                      status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours));
+                      "[{}.limits] node_hours",
+                      status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours, site.kind));
     if (request_.dry_run) {
       fmt::print("{} cases would be submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
                  plan.node_hours);
@@ -397,7 +402,6 @@ class SubmitCommand {
   }
 
   const SubmitRequest& request_;
-  Slurm slurm_;
 };
 
 }  // namespace

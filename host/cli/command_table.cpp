@@ -22,7 +22,7 @@ constexpr Command commands[] = {
     {"doctor", "what this machine has, what assay would use, and what would spoil a measurement", doctor_command},
     {"validate", "ask of a plugin all that a host can check, before anyone measures with it", validate_command},
     {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},
-    {"submit", "submit experiments to Slurm as a batch", submit_command},
+    {"submit", "submit experiments as a batch, to Slurm or to hosts that ssh reaches", submit_command},
     {"status", "how a batch stands, from its files and one question to Slurm", status_command},
     {"collect", "bring the records of a batch, or of several runs, into one run", collect_command},
     {"cancel", "end the jobs of a batch; finished cases are kept", cancel_command},

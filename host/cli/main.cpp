@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "batch/hosts_runner.hpp"
 #include "cli/command.hpp"
 #include "cli/command_table.hpp"
 #include "cli/options.hpp"
@@ -24,6 +25,7 @@
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
 #include "common/utf8.hpp"
+#include "hosts/rank_keeper.hpp"
 #include "results/terminal.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/worker_process.hpp"
@@ -111,6 +113,9 @@ int dispatch(const std::string& name, const Arguments& arguments) {
                telemetry::assay_device_abi());
     return exit_ok;
   }
+  if (name == "host-keeper") return hosts::keep_ranks();  // started by `assay run --hosts` over ssh
+  if (name == "batch-runner" && arguments.size() == 3)    // by `assay submit`, on a host of a site of ssh
+    return batch::run_shards_of_host(arguments[0], arguments[1], arguments[2]);
   if (name == "worker") return worker::worker_main();  // started by the host itself, never by a user
   for (const Command& command : all_commands())
     if (name == command.name) return command.run(arguments);

@@ -56,6 +56,10 @@ int run_command(const Arguments& arguments) {
               "folder for results instead of [output] dir; or a file that ends in .csv, .md or .json: that view of the "
               "run goes there, too");
   options.add("plugin-path", request.plugin_path, "folder with plugins, searched first; repeatable");
+  options.add(
+      "hosts", request.hosts_file,
+      "file with a host a line (\"n1\", \"n2:4\" or \"n2 slots=4\"): ranks are started there by ssh; the first has "
+      "the results. In place of [run] hosts");
   options.add("in-process", request.in_process, "run cases in this process, for a debugger; a crash ends the run");
   options.add("shard", request.shard,
               "K/N: the Kth of N parts of the cases, for an array of jobs (`assay collect` brings the parts together); "
@@ -68,6 +72,7 @@ int run_command(const Arguments& arguments) {
   options.positional("experiment", request.experiments, -1, "run needs an experiment file");
   options.explain_unknown([&](const std::string& option) { return console::set_instead(arguments, option); });
   if (!options.read(arguments)) return exit_ok;
+  request.arguments = arguments;
   take_wings(request);
   return console::run_experiments(request);
 }

@@ -8,9 +8,9 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_submit =
-    "Submits experiments to Slurm as a batch: the cases of one shape (nodes, ranks a node) fill shards up to the\n"
-    "site's time limit by their budgets, one array of jobs a shape. With the folder of a run it goes on with a\n"
-    "submission that was cut off, or, with --resubmit, submits cases again.";
+    "Submits experiments as a batch, to Slurm or to hosts that ssh reaches: the cases of one shape (nodes,\n"
+    "ranks a node) fill shards up to the site's time limit by their budgets, one array of jobs a shape. With\n"
+    "the folder of a run it goes on with a submission that was cut off, or, with --resubmit, submits cases again.";
 
 }  // namespace
 
@@ -22,7 +22,8 @@ int submit_command(const Arguments& arguments) {
               "print scripts, shards, node-hours and what the cases will take; write and queue nothing");
   options.add("device", request.device,
               "with --dry-run: the device of the nodes, as for `assay plan`: h200, h100, ...");
-  options.add("check", request.check, "ask Slurm about every setting of the site; write and queue nothing");
+  options.add("check", request.check,
+              "ask Slurm about every setting of the site, or check its hosts; write and queue nothing");
   options.add("resubmit", request.resubmit,
               "lost,failed,quarantined,blocked, or statuses such as unsupported: the cases of the newest batch that "
               "are so");

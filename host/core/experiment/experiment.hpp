@@ -38,6 +38,7 @@ struct RunSettings {
   std::chrono::milliseconds teardown_timeout{30'000};  // from the beginning of destroy to a worker's end
   bool isolate = true;                                 // a worker process per case
   std::vector<std::string> allow;
+  std::vector<std::string> hosts;  // that ssh reaches, with slots: ranks run there, and none here
   std::uint64_t seed = 1234;
   std::int64_t threads = 0;                                 // of the CPU device, per rank; 0: cores / local ranks
   std::optional<std::uint64_t> memory_limit_bytes;          // of the worker's resident memory

@@ -115,7 +115,7 @@ class SectionReader {
       const auto value = is_text ? setting.accept(element.value) : std::nullopt;
       if (value)
         values.push_back(*value);
-      else if (is_text)
+      else if (is_text && !setting.choices.empty())
         mistakes_.add(element.place, fmt::format("{} has {}; expected one of {}{}", label, element.shown(),
                                                  fmt::join(setting.choices, ", "),
                                                  did_you_mean(std::get<std::string>(element.value), setting.choices)));

@@ -1,5 +1,7 @@
 #include "experiment/setting_kinds.hpp"
 
+#include "common/host_list.hpp"
+
 #include "common/device_kinds.hpp"
 #include "experiment/experiment.hpp"
 #include "experiment/units.hpp"
@@ -192,6 +194,15 @@ Kind<std::int64_t> rank_count(std::int64_t max) {
 Kind<std::int64_t> per_node_count(std::int64_t max) { return count_or_auto(max, ranks_per_node_auto); }
 
 Kind<std::int64_t> inner_count(std::int64_t max) { return count_or_auto(max, measure::inner_auto); }
+
+Kind<std::string> ssh_host() {
+  Kind<std::string> kind = any_text(std::string("texts, each ") + host_form);
+  kind.read = [](const Value& found) -> std::optional<std::string> {
+    const auto* text = std::get_if<std::string>(&found);
+    return text && parse_host(*text) ? std::optional(*text) : std::nullopt;
+  };
+  return kind;
+}
 
 Kind<std::string> node_names() {
   return {"a node's name, or several joined by '+': letters, digits, '.', '-' and '_'",

@@ -42,6 +42,7 @@ Kind<std::uint64_t> size_from(std::uint64_t min_bytes);
 Kind<std::int64_t> rank_count(std::int64_t max);      // or "auto", "all"
 Kind<std::int64_t> per_node_count(std::int64_t max);  // or "auto"
 Kind<std::int64_t> inner_count(std::int64_t max);     // or "auto"
+Kind<std::string> ssh_host();                         // "n1", "user@n2:4"
 Kind<std::string> node_names();                       // "n1", "n1+n2"
 
 }  // namespace assay::host::experiment

@@ -84,6 +84,14 @@ Field<OutputSettings, std::vector<std::string>> columns_if_any() {
   return field;
 }
 
+// An empty list of hosts is none: the ranks run on this machine.
+Field<Case, std::vector<std::string>> hosts_if_any() {
+  auto field = in(&Case::run, &RunSettings::hosts);
+  field.initial.reset();
+  field.find = [](const Case& c) { return c.run.hosts.empty() ? nullptr : &c.run.hosts; };
+  return field;
+}
+
 template <class T>
 std::string default_text(const Kind<T>& kind, const std::optional<T>& initial) {
   if (!initial) return "none";
@@ -241,6 +249,8 @@ std::vector<Setting> make_table() {
       row("run", "isolate", flag(), run(&RunSettings::isolate), ignored, "a worker process per case"),
       list("run", "allow", word(record::status_words()), run(&RunSettings::allow), ignored,
            "statuses that do not fail the run"),
+      list("run", "hosts", ssh_host(), hosts_if_any(), ignored,
+           "ranks run on these hosts, which ssh reaches; the first has the results (hosts.md)"),
       row("run", "seed", unsigned_integer(), run(&RunSettings::seed), counts, "where random numbers begin"),
       decides_duration(
           row("run", "threads", integer(0, most_processes), run(&RunSettings::threads), counts,

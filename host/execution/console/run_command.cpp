@@ -15,10 +15,12 @@
 
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
+#include "common/host_list.hpp"
 #include "common/sha256.hpp"
 #include "common/usage_error.hpp"
 #include "console/mistakes.hpp"
 #include "console/reporter.hpp"
+#include "hosts/host_launch.hpp"
 #include "launch/launcher_watch.hpp"
 #include "record/status.hpp"
 #include "results/output_place.hpp"
@@ -127,6 +129,15 @@ int look_at_node(const RunRequest& request, const fs::path& experiment_toml, con
   return health.is_healthy() ? exit_ok : run::exit_unhealthy;
 }
 
+int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const std::vector<fs::path>& files,
+                 const std::vector<fs::path>& plugins, const fs::path& results) {
+  hosts::HostLaunch launch{std::move(hosts), {"run"}, files, results};
+  launch.arguments.insert(launch.arguments.end(), request.arguments.begin(), request.arguments.end());
+  launch.files.insert(launch.files.end(), plugins.begin(), plugins.end());
+  if (request.hosts_file) launch.files.emplace_back(*request.hosts_file);
+  return hosts::launch_on_hosts(launch);
+}
+
 int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {
   if (files.size() != 1)
     throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
@@ -136,6 +147,8 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
         std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
   if (request.node_ready) return look_at_node(request, files.front(), folder);
+  if (request.hosts_file && !std::getenv("ASSAY_HOSTS_LAUNCH"))
+    return run_on_hosts(request, hosts_in_file(*request.hosts_file), files, {}, folder);
   run::ShardOptions options;
   options.folder = folder;
   options.start = request.job_start();
@@ -215,6 +228,30 @@ int report_refused_cases(const std::vector<run::LoadedExperiment>& experiments, 
   return report_mistakes(mistakes);
 }
 
+// The hosts whose ranks this process is to start; none where it is such a rank.
+std::vector<SshHost> hosts_of(const RunRequest& request, const std::vector<run::LoadedExperiment>& experiments,
+                              const std::optional<wireup::LaunchedRank>& launched) {
+  std::vector<SshHost> hosts;
+  std::string where;
+  if (request.hosts_file) {
+    hosts = hosts_in_file(*request.hosts_file), where = "--hosts";
+  } else {
+    for (const run::LoadedExperiment& each : experiments) {
+      const std::vector<std::string>& texts = run::run_wide_settings(each.experiment).hosts;
+      if (texts != run::run_wide_settings(experiments.front().experiment).hosts)
+        throw UsageError("the experiments differ in [run] hosts; run those with other hosts by themselves");
+      if (!texts.empty()) hosts = hosts_in(texts, "[run] hosts"), where = "[run] hosts";
+    }
+  }
+  if (hosts.empty() || std::getenv("ASSAY_HOSTS_LAUNCH")) return {};
+  if (launched)
+    throw UsageError(fmt::format("{} names hosts, but {} {} ranks; leave the ranks to one of them{}", where,
+                                 launched->who_tells(), launched->size,
+                                 request.hosts_file ? "" : " (--set run.hosts=[])"));
+  if (request.in_process) throw UsageError(fmt::format("--in-process does not go with {}", where));
+  return hosts;
+}
+
 int run_all(const RunRequest& request) {
   if (request.experiments.empty()) throw UsageError("run needs an experiment file");
   for (const auto& [option, is_given] :
@@ -261,6 +298,12 @@ int run_all(const RunRequest& request) {
   }
   if (!mistakes.empty()) return follows ? exit_usage : report_mistakes(mistakes);
 
+  const std::vector<SshHost> hosts = hosts_of(request, experiments, launched);
+  if (!hosts.empty() && !request.dry_run) {
+    std::vector<fs::path> plugins;
+    for (const run::LoadedExperiment& each : experiments) plugins.push_back(each.target.plugin_file);
+    return run_on_hosts(request, hosts, files, plugins, experiments.front().experiment.output.dir);
+  }
   if (part)
     for (run::LoadedExperiment& each : experiments) keep_part(each.experiment, *part);
   if (request.dry_run) {

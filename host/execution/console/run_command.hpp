@@ -21,8 +21,9 @@ struct RunRequest {
   std::vector<std::string> experiments;  // files, or workloads that need none
   std::optional<std::string> text;       // of the experiment, in the place of a file
   std::vector<std::string> set, filter, plugin_path;
-  std::optional<std::string> output, shard;
-  std::optional<std::int64_t> until;  // seconds since 1970
+  std::optional<std::string> output, shard, hosts_file;
+  std::vector<std::string> arguments;  // the command line behind "assay run", for ranks on other hosts
+  std::optional<std::int64_t> until;   // seconds since 1970
   bool dry_run = false, resume = false, start_new = false, any_machine = false, in_process = false;
   bool quiet = false, json = false;
   bool node_ready = false;  // with `shard`: look whether this node can run it, and run nothing

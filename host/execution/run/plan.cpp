@@ -177,7 +177,7 @@ std::string finished_key(const std::string& hash, const record::Named<Value>& ax
 
 RunWideSettings run_wide_settings(const experiment::Experiment& experiment) {
   const experiment::RunSettings& first = experiment.cases.front().run;
-  return {first.allow, first.wireup_timeout, first.isolate};
+  return {first.allow, first.wireup_timeout, first.isolate, first.hosts};
 }
 
 std::vector<const CasePlan*> RunPlan::to_run() const {

@@ -20,6 +20,7 @@ struct RunWideSettings {
   std::vector<std::string> allow;
   std::chrono::milliseconds wireup_timeout{};
   bool isolate = true;
+  std::vector<std::string> hosts;
 };
 RunWideSettings run_wide_settings(const experiment::Experiment& experiment);
 

@@ -44,6 +44,12 @@ constexpr Launcher own{"ASSAY_RANK", "ASSAY_RANK", "ASSAY_RANKS", "ASSAY_LOCAL_R
 constexpr Launcher torchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 // Those that start processes of MPI and their like, the inner ones first.
 constexpr Launcher launchers[] = {
+    {.name = hosts_launcher,
+     .rank = "ASSAY_HOSTS_RANK",
+     .size = "ASSAY_HOSTS_RANKS",
+     .local_rank = "ASSAY_HOSTS_LOCAL_RANK",
+     .local_size = "ASSAY_HOSTS_LOCAL_RANKS",
+     .job = {"ASSAY_HOSTS_LAUNCH"}},
     {.name = "Open MPI",
      .rank = "OMPI_COMM_WORLD_RANK",
      .size = "OMPI_COMM_WORLD_SIZE",

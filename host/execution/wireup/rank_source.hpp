@@ -5,8 +5,9 @@
 //
 //   ASSAY_RANK, ASSAY_RANKS                      by hand; they override all others
 //   RANK, WORLD_SIZE                             torchrun and what imitates it
-//   a row of the table in rank_source.cpp        Open MPI, MVAPICH, Flux, PALS, MPICH and Intel MPI by PMI
-//   SLURM_PROCID, SLURM_STEP_NUM_TASKS           srun; only with SLURM_STEP_ID: a batch script has a SLURM_PROCID too
+//   a row of the table in rank_source.cpp        assay run --hosts, Open MPI, MVAPICH, Flux, PALS, MPICH and Intel MPI
+//   by PMI SLURM_PROCID, SLURM_STEP_NUM_TASKS           srun; only with SLURM_STEP_ID: a batch script has a
+//   SLURM_PROCID too
 //
 // Two that disagree are a mistake, and so is a variable of another launcher that says that there are several processes.
 //
@@ -18,6 +19,9 @@
 #include <string>
 
 namespace assay::host::wireup {
+
+// The launcher of ranks that `assay run --hosts` has started over ssh (hosts/host_launch.hpp).
+inline constexpr const char* hosts_launcher = "assay run --hosts";
 
 // Where rank 0's service is to be, said by the user.
 struct ExplicitRendezvous {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "batch/slurm_site.hpp"
 #include "batch/status_command.hpp"
 #include "batch_run.hpp"
 
@@ -26,7 +27,7 @@ class Submitting : public ::testing::Test, protected BatchRun {
   }
   void queue() {
     said_.clear();
-    queue_arrays(run_, submission_, Slurm(), [this](const std::string& line) { said_ += line + "\n"; });
+    queue_arrays(run_, submission_, SlurmSite(submission_), [this](const std::string& line) { said_ += line + "\n"; });
   }
   std::int64_t calls_of(const std::string& name) const {
     std::error_code ignored;
@@ -47,14 +48,14 @@ TEST_F(Submitting, EveryCallAsksTheClusterThatHasTheJobs) {
   put("scancel", "true");
   submission_.cluster = "west";
   submit({{0, 1}});
-  queue_arrays(run_, submission_, Slurm("west"), [](const std::string&) {});
+  queue_arrays(run_, submission_, SlurmSite(submission_), [](const std::string&) {});
   EXPECT_TRUE(has_called("sbatch --clusters=west --parsable"));
   const Submission read = read_submission(run_);
   EXPECT_EQ(read.arrays[0].job, "100");
   EXPECT_EQ(read.arrays[0].cluster, "west");
   // A job of the same number elsewhere is none of this batch.
   put("squeue", "case $* in *--clusters=west*) echo '100|100|0|PENDING||Priority|(null)' ;; esac");
-  const auto west = queue_of(read);
+  const auto west = SlurmSite(read).queue(read.users);
   EXPECT_TRUE(has_called("squeue --clusters=west"));
   EXPECT_EQ(read_status(run_, read, west, "", 3000).counts().at("queued"), 2);
   auto elsewhere = west;
@@ -145,7 +146,7 @@ TEST_F(Submitting, ALostAnswerIsFoundByItsComment) {
 TEST_F(Submitting, AnAnswerThatIsNoNumberIsTold) {
   submit({{1}});
   put("sbatch", "echo Submitted batch job");
-  EXPECT_THROW(queue(), SlurmError);
+  EXPECT_THROW(queue(), SchedulerError);
 }
 
 TEST_F(Submitting, WhatHasRunIsNotQueuedAgain) {

@@ -1,0 +1,283 @@
+#include "batch/hosts_runner.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "batch/hosts_site.hpp"
+#include "batch/status.hpp"
+#include "common/exit_code.hpp"
+#include "common/fd.hpp"
+#include "common/files.hpp"
+#include "common/sha256.hpp"
+#include "hosts/host_connections.hpp"
+#include "launch/signals.hpp"
+#include "shard/attempt.hpp"
+#include "shard/journal.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr auto look = 200ms;
+constexpr auto grace = 30s;                 // of a shard that is told to stop
+constexpr auto patience_with_others = 30s;  // runners of a group that have not started yet
+
+void say(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+  std::fflush(stderr);
+}
+
+// The state of this host's runner, which others read, with a sign of life by a thread.
+class Pulse {
+ public:
+  Pulse(fs::path run, std::string host, std::string launch) : run_(std::move(run)) {
+    state_.host = std::move(host), state_.launch = std::move(launch), state_.pid = getpid();
+    put("waiting", -1);
+    thread_ = std::thread([this] {
+      for (std::unique_lock lock(mutex_); !is_over_;
+           over_.wait_for(lock, std::chrono::milliseconds(hosts::silence()) / 10, [this] { return is_over_; }))
+        write();
+    });
+  }
+  ~Pulse() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+      state_.state = "ended";
+      write();
+    }
+    over_.notify_all();
+    thread_.join();
+  }
+  Pulse(const Pulse&) = delete;
+  Pulse& operator=(const Pulse&) = delete;
+  void put(const std::string& state, std::int64_t array) {
+    const std::lock_guard lock(mutex_);
+    state_.state = state, state_.array = array;
+    write();
+  }
+
+ private:
+  void write() {
+    state_.alive_s = shard::seconds_since_1970();
+    try {
+      write_runner_state(run_, state_);
+    } catch (const StorageError& e) {  // the next sign of life may come through
+      say(e.what());
+    }
+  }
+
+  const fs::path run_;
+  RunnerState state_;
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+class Runner {
+ public:
+  Runner(const fs::path& run, const std::string& host, const std::string& launch)
+      : run_(run), host_(host), launch_(launch), pulse_(run, host, launch) {}
+
+  int run() {
+    const Fd turn = take_turn();
+    for (std::size_t at = 0; !is_told_to_end(); ++at) {
+      submission_ = read_submission(run_);  // a later round may have added arrays
+      if (at >= submission_.arrays.size()) break;
+      const SubmittedArray& array = submission_.arrays[at];
+      if (!array.job || *array.job == job_gone) continue;
+      hosts_ = hosts_in(submission_.hosts, "[ssh] hosts");
+      const std::vector<std::string> group = group_of(array.shape, hosts_, host_);
+      if (group.empty()) continue;
+      pulse_.put("running", array.number);
+      if (!may_start(array)) continue;
+      if (group.front() == host_)
+        lead(array, group);
+      else
+        follow(array, group.front());
+    }
+    return exit_ok;
+  }
+
+ private:
+  bool is_told_to_end() const { return interrupts_.count()->load() > 0; }
+  bool is_cancelled(const SubmittedArray& array) const {
+    std::error_code ignored;
+    return fs::exists(cancelled_file(run_, *array.job), ignored);
+  }
+  bool is_alive(const std::string& host) const {
+    const auto state = read_runner_state(run_, host);
+    return state && state->is_alive(shard::seconds_since_1970());
+  }
+
+  // A host runs one shard at a time, of whichever batch of this user.
+  Fd take_turn() {
+    const fs::path file = fmt::format("/tmp/assay-runner-{}-{}.lock", getuid(), hash_of_host());
+    Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) throw_storage_error("open", file, errno);
+    while (!is_told_to_end() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) std::this_thread::sleep_for(look);
+    return fd;
+  }
+  std::string hash_of_host() const {
+    std::string name = host_;
+    for (char& c : name)
+      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    return name;
+  }
+
+  // Waits for the canary of its round.
+  bool may_start(const SubmittedArray& array) const {
+    if (array.is_canary) return true;
+    for (const SubmittedArray& canary : submission_.arrays) {
+      if (!canary.is_canary || canary.round != array.round) continue;
+      for (;; std::this_thread::sleep_for(look)) {
+        const bool is_over = !text_of(ended_file(run_, canary.number, 0)).empty();
+        const CanaryState state = canary_state(run_, canary);
+        if (state == CanaryState::good) return true;
+        if (state == CanaryState::failed || is_over || is_told_to_end() || is_cancelled(array)) return false;
+        // Whoever has it is gone: nobody can say that it is good.
+        const std::string holder = text_of(claim_file(run_, canary.number, 0));
+        if (!holder.empty() && !is_alive(holder)) return false;
+      }
+    }
+    return true;
+  }
+
+  void lead(const SubmittedArray& array, const std::vector<std::string>& group) {
+    for (const std::string& member : group) {
+      auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;
+      for (; member != host_; std::this_thread::sleep_for(look)) {
+        const auto state = read_runner_state(run_, member);
+        const bool is_here = state && state->is_alive(shard::seconds_since_1970());
+        if (is_here && state->array == array.number) break;
+        if (is_told_to_end() || is_cancelled(array)) return;
+        if (is_here) give_up_at = std::chrono::steady_clock::now() + patience_with_others;  // it is at an earlier array
+        if (std::chrono::steady_clock::now() > give_up_at)
+          return say(fmt::format("array {}: the runner of {} is gone, and its shards need it", array.number, member));
+      }
+    }
+    for (std::int64_t task = 0; task < array.tasks; ++task) {
+      if (is_told_to_end() || is_cancelled(array)) return;
+      if (take(array, task)) carry_out(array, task, group);
+    }
+  }
+
+  // The leader runs ranks here, by ssh, as long as it is at this array.
+  void follow(const SubmittedArray& array, const std::string& leader) const {
+    const auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;
+    for (bool is_seen = false; !is_told_to_end(); std::this_thread::sleep_for(look)) {
+      const auto state = read_runner_state(run_, leader);
+      const bool is_here = state && state->is_alive(shard::seconds_since_1970());
+      is_seen = is_seen || is_here;
+      const bool is_past = is_here && state->array > array.number;
+      const bool has_ended = state && state->state == "ended" && state->launch == launch_;
+      if (is_past || has_ended || (!is_here && (is_seen || std::chrono::steady_clock::now() > give_up_at))) return;
+    }
+  }
+
+  // One that this host has taken before, and not ended, is of a runner that was killed.
+  bool take(const SubmittedArray& array, std::int64_t task) const {
+    if (!text_of(ended_file(run_, array.number, task)).empty()) return false;
+    const fs::path file = claim_file(run_, array.number, task);
+    const Fd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (fd) {
+      const std::string text = host_ + "\n";
+      if (write_all(fd.get(), text).written_bytes != text.size()) throw_storage_error("write", file, errno);
+      return true;
+    }
+    if (errno != EEXIST) throw_storage_error("create", file, errno);
+    return text_of(file) == host_;
+  }
+
+  void carry_out(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group) {
+    const fs::path shard = array.shard_folder(run_, task);
+    auto restart = static_cast<std::int64_t>(shard::read_attempts(shard).size());
+    std::string word;
+    for (std::int64_t start = 0; start < submission_.attempts; ++start, ++restart) {
+      const shard::JobStart job{fmt::format("{}_{}", *array.job, task), restart};
+      const bool was_stopped = run_script(array, task, group, job);
+      word = text_of(shard::verdict_file(shard, job));
+      if (was_stopped) word = "stopped";
+      if (!word.empty() && word != "more") break;
+    }
+    write_file_atomically(ended_file(run_, array.number, task), (word.empty() ? "killed" : word) + "\n", Durable::yes);
+    say(fmt::format("shard {}-{:04}: {}", array.number, task, word.empty() ? "killed" : word));
+  }
+
+  // Whether it was told to stop.
+  bool run_script(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group,
+                  const shard::JobStart& job) {
+    std::string hosts;
+    for (const std::string& name : group) hosts += fmt::format("{} slots={}\n", name, array.shape.ranks_per_node);
+    const fs::path hosts_file = hosts_folder(run_) / fmt::format("group-{}-{}", array.number, task);
+    if (group.size() > 1) write_file_atomically(hosts_file, hosts, Durable::yes);
+    const fs::path log = batch_folder(run_) / "log" / (job.job + ".log");
+    const std::string script = array.script_file(run_).string();
+    const std::vector<std::pair<const char*, std::string>> variables{
+        {"ASSAY_JOB_ID", job.job},
+        {"ASSAY_JOB_RESTART", std::to_string(job.restart)},
+        {"ASSAY_JOB_TASK", std::to_string(task)},
+        {"ASSAY_JOB_NODES", fmt::format("{}", fmt::join(group, ","))},
+        {"ASSAY_JOB_HOSTS", hosts_file.string()}};
+    for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
+    const Fd out(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!out) throw_storage_error("open", log, errno);
+    const pid_t runner = getpid(), pid = fork();
+    if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start a shard");
+    if (pid == 0) {
+      setpgid(0, 0);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // its workers end with it
+      if (getppid() != runner) _exit(1);
+      for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(number, SIG_DFL);
+      dup2(out.get(), STDOUT_FILENO);
+      dup2(out.get(), STDERR_FILENO);
+      execlp("bash", "bash", script.c_str(), static_cast<char*>(nullptr));
+      _exit(127);
+    }
+    std::optional<std::chrono::steady_clock::time_point> stopped;
+    for (int status = 0; waitpid(pid, &status, WNOHANG) != pid; std::this_thread::sleep_for(50ms)) {
+      if (!stopped && (is_told_to_end() || is_cancelled(array))) {
+        stopped = std::chrono::steady_clock::now();
+        kill(-pid, SIGTERM);
+      }
+      if (stopped && std::chrono::steady_clock::now() - *stopped > grace) kill(-pid, SIGKILL);
+    }
+    return stopped.has_value();
+  }
+
+  const fs::path run_;
+  const std::string host_, launch_;
+  launch::InterruptHandler interrupts_;
+  Pulse pulse_;
+  Submission submission_;
+  std::vector<SshHost> hosts_;
+};
+
+}  // namespace
+
+int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {
+  // One runner of a batch on a host; `assay submit RUN` starts another where it is not known to live.
+  if (const auto state = read_runner_state(run, host);
+      state && state->is_alive(shard::seconds_since_1970()) && ::kill(static_cast<pid_t>(state->pid), 0) == 0)
+    return exit_ok;
+  return Runner(run, host, launch).run();
+}
+
+}  // namespace assay::host::batch

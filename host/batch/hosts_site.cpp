@@ -1,0 +1,259 @@
+#include "batch/hosts_site.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "batch/status.hpp"
+#include "common/files.hpp"
+#include "hosts/host_connections.hpp"
+#include "hosts/host_launch.hpp"
+#include "shard/journal.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Json = nlohmann::ordered_json;
+
+constexpr auto patience_with_runner = 20s;  // until it has given its first sign of life
+
+std::string file_name(std::string host) {
+  for (char& c : host)
+    if (c == ':' || c == '%' || c == '@') c = '_';
+  return host + ".json";
+}
+
+bool has_file(const fs::path& file) {
+  std::error_code ignored;
+  return fs::exists(file, ignored);
+}
+
+}  // namespace
+
+fs::path hosts_folder(const fs::path& run) { return batch_folder(run) / "hosts"; }
+fs::path claim_file(const fs::path& run, std::int64_t array, std::int64_t task) {
+  return hosts_folder(run) / fmt::format("claim-{}-{}", array, task);
+}
+fs::path ended_file(const fs::path& run, std::int64_t array, std::int64_t task) {
+  return hosts_folder(run) / fmt::format("ended-{}-{}", array, task);
+}
+fs::path cancelled_file(const fs::path& run, const std::string& job) {
+  return hosts_folder(run) / ("cancelled-" + job);
+}
+
+std::string text_of(const fs::path& file) {
+  if (!has_file(file)) return "";
+  std::string text = read_regular_file(file);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+bool RunnerState::is_alive(double now_s) const {
+  return state != "ended" && now_s - alive_s < static_cast<double>(hosts::silence().count());
+}
+
+void write_runner_state(const fs::path& run, const RunnerState& state) {
+  const Json json{{"host", state.host}, {"state", state.state},   {"array", state.array},
+                  {"pid", state.pid},   {"launch", state.launch}, {"alive_s", state.alive_s}};
+  write_file_atomically(hosts_folder(run) / file_name(state.host), json.dump() + "\n");
+}
+
+std::optional<RunnerState> read_runner_state(const fs::path& run, const std::string& host) {
+  const Json json = Json::parse(text_of(hosts_folder(run) / file_name(host)), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  return RunnerState{json.value("host", ""),
+                     json.value("state", ""),
+                     json.value("array", std::int64_t{-1}),
+                     json.value("pid", std::int64_t{0}),
+                     json.value("launch", ""),
+                     json.value("alive_s", 0.0)};
+}
+
+std::vector<std::string> group_of(const Shape& shape, const std::vector<SshHost>& hosts, const std::string& host) {
+  std::vector<std::string> group;
+  if (!shape.node.empty()) {
+    for (std::string rest = shape.node; !rest.empty();) {
+      const std::size_t plus = rest.find('+');
+      group.push_back(rest.substr(0, plus));
+      rest = plus == std::string::npos ? "" : rest.substr(plus + 1);
+    }
+    return std::find(group.begin(), group.end(), host) == group.end() ? std::vector<std::string>{} : group;
+  }
+  const auto size = static_cast<std::size_t>(shape.nodes);
+  const auto at = std::find_if(hosts.begin(), hosts.end(), [&](const SshHost& each) { return each.name == host; });
+  const std::size_t begin = static_cast<std::size_t>(at - hosts.begin()) / size * size;
+  if (at == hosts.end() || begin + size > hosts.size()) return {};
+  for (std::size_t i = 0; i < size; ++i) group.push_back(hosts[begin + i].name);
+  return group;
+}
+
+HostsScheduler::HostsScheduler(Submission submission, fs::path run)
+    : submission_(std::move(submission)), run_(std::move(run)), hosts_(hosts_in(submission_.hosts, "[ssh] hosts")) {}
+
+std::optional<SubmittedJob> HostsScheduler::queue_array(const std::string&, const std::optional<std::string>&) const {
+  create_folders(hosts_folder(run_));
+  return SubmittedJob{job_on_hosts + new_id().substr(0, 8), ""};  // runners know the canary themselves
+}
+
+void HostsScheduler::start_queued() const {
+  create_folders(hosts_folder(run_));
+  const bool needs_all = std::any_of(submission_.arrays.begin(), submission_.arrays.end(), [](const auto& array) {
+    return array.shape.nodes > 1 || !array.shape.node.empty();
+  });
+  hosts::HostCheck check;
+  const fs::path program = fs::read_symlink("/proc/self/exe");
+  for (const fs::path& file : {run_ / "experiment.toml", fs::path(submission_.plugin_file)})
+    check.files.push_back(hosts::checked_file(file));
+  for (auto& file : hosts::libraries_of_program(program)) check.files.push_back(std::move(file));
+  check.folder = run_, check.shared = hosts_folder(run_);
+  check.shared_name = ".seen-" + new_id(), check.shared_text = new_id();
+  try {
+    hosts::HostConnections connections(hosts_, program, nullptr);
+    std::vector<std::vector<std::string>> problems = connections.problems(check);
+    const auto good =
+        std::count_if(problems.begin(), problems.end(), [](const auto& of_host) { return of_host.empty(); });
+    if (good == 0 || needs_all) hosts::throw_problems(problems);
+    for (const auto& of_host : problems)
+      for (const std::string& problem : of_host) fmt::print("note: {}; its shards go to other hosts\n", problem);
+    const std::string launch = new_id();
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+      if (problems[i].empty())
+        connections.send(i, {{"do", "detach"},
+                             {"folder", run_.string()},
+                             {"environment", hosts::passed_environment()},
+                             {"arguments", {"batch-runner", run_.string(), hosts_[i].name, launch}},
+                             {"log", (batch_folder(run_) / "log" / ("host-" + hosts_[i].name + ".log")).string()}});
+    std::set<std::size_t> open;
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+      if (problems[i].empty()) open.insert(i);
+    for (const auto deadline = std::chrono::steady_clock::now() + patience_with_runner; !open.empty();) {
+      connections.next(50ms);
+      std::erase_if(open, [&](std::size_t i) {
+        const auto state = read_runner_state(run_, hosts_[i].name);
+        return state && (state->launch == launch || state->is_alive(shard::seconds_since_1970()));
+      });
+      if (std::chrono::steady_clock::now() > deadline)
+        throw SchedulerError(
+            fmt::format("{}: the runner of shards has not started; {} says why", hosts_[*open.begin()].name,
+                        (batch_folder(run_) / "log" / ("host-" + hosts_[*open.begin()].name + ".log")).string()));
+    }
+    connections.send_to_all({{"do", "end"}});
+  } catch (const hosts::HostError& e) {
+    throw SchedulerError(e.what());
+  }
+}
+
+std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) const {
+  const double now_s = shard::seconds_since_1970();
+  std::vector<RunnerState> alive;
+  bool is_waiting = true;
+  for (const SshHost& host : hosts_)
+    if (const auto state = read_runner_state(run_, host.name); state && state->is_alive(now_s)) {
+      alive.push_back(*state);
+      is_waiting = is_waiting && state->state == "waiting";
+    }
+  std::vector<QueuedJob> jobs;
+  for (const SubmittedArray& array : submission_.arrays) {
+    if (!array.job) continue;
+    QueuedJob pending;
+    pending.job = pending.array = *array.job, pending.state = "PENDING", pending.comment = comment_of(array.id);
+    pending.reason = is_waiting ? "another batch runs on its hosts" : "its hosts are busy";
+    for (std::int64_t task = 0; task < array.tasks; ++task) {
+      const std::string host = text_of(claim_file(run_, array.number, task));
+      if (host.empty()) {
+        pending.tasks.emplace_back(task, task);
+        continue;
+      }
+      if (has_file(ended_file(run_, array.number, task))) continue;
+      if (std::none_of(alive.begin(), alive.end(), [&](const auto& each) { return each.host == host; })) continue;
+      QueuedJob running = pending;
+      running.job = fmt::format("{}_{}", *array.job, task);
+      running.tasks = {{task, task}}, running.state = "RUNNING", running.nodes = host, running.reason = "";
+      jobs.push_back(std::move(running));
+    }
+    const bool can_start = std::any_of(alive.begin(), alive.end(), [&](const RunnerState& each) {
+      return each.array <= array.number && !group_of(array.shape, hosts_, each.host).empty();
+    });
+    if (!pending.tasks.empty() && can_start && !has_file(cancelled_file(run_, *array.job)))
+      jobs.push_back(std::move(pending));
+  }
+  return jobs;
+}
+
+void HostsScheduler::cancel(const std::vector<SubmittedJob>& arrays) const {
+  for (const SubmittedJob& job : arrays)
+    write_file_atomically(cancelled_file(run_, job.number), "by assay cancel\n", Durable::yes);
+  // Runners look every half second.
+  for (int i = 0; i < 300; ++i) {
+    const auto jobs = queue();
+    if (std::none_of(jobs.begin(), jobs.end(), [&](const QueuedJob& job) {
+          return std::any_of(arrays.begin(), arrays.end(),
+                             [&](const SubmittedJob& array) { return array.number == job.array; });
+        }))
+      return;
+    std::this_thread::sleep_for(100ms);
+  }
+  throw SchedulerError("not all runners have confirmed within 30 s; `assay status` shows which tasks go on");
+}
+
+std::vector<NodeState> HostsScheduler::nodes(const std::string&) const {
+  std::vector<NodeState> nodes;
+  for (const SshHost& host : hosts_) {
+    NodeState node;
+    node.name = host.name, node.state = "idle", node.partition = "*";
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+std::int64_t HostsScheduler::array_size_max() const { return 1'000'000; }  // an array is a list of files
+
+std::string hosts_script(const ScriptInput& input) {
+  check_run_path(input.run);
+  check_run_path(input.assay);
+  const auto margin_s = static_cast<std::int64_t>(input.site.limits.margin.count() / 1000);
+  std::string text = "#!/bin/bash\n";
+  text +=
+      "# A shard of an assay batch on hosts of ssh: docs/cluster.md of assay. The runner of a host (assay "
+      "batch-runner) "
+      "sets\n# ASSAY_JOB_TASK, and for several hosts ASSAY_JOB_HOSTS. Files in S say what is done; starting it again "
+      "is "
+      "harmless.\n";
+  text +=
+      fmt::format("S={}/batch/shards/{}-$(printf %04d \"$ASSAY_JOB_TASK\")\n", input.run.string(), input.array.number);
+  text += fmt::format("END=$(($(date +%s) + {:.0f}))\n",
+                      input.array.limit_s - std::max<double>(static_cast<double>(margin_s) / 5, 1));
+  for (const std::string& each : input.site.prologue) text += each + "\n";
+  text += fmt::format("exec {} run {}/experiment.toml --shard \"$S\" --until \"$END\"{}\n", input.assay.string(),
+                      input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
+  return text;
+}
+
+std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes) {
+  std::vector<std::string> problems;
+  for (const Shape& shape : shapes)
+    if (shape.nodes > static_cast<std::int64_t>(site.hosts.size()))
+      problems.push_back(fmt::format("a case wants {} hosts, and [ssh] hosts has {}", shape.nodes, site.hosts.size()));
+  hosts::HostCheck check;
+  check.folder = fs::current_path(), check.shared = fs::current_path();
+  check.shared_name = ".assay-seen-" + new_id(), check.shared_text = new_id();
+  try {
+    hosts::HostConnections connections(hosts_in(site.hosts, "[ssh] hosts"), fs::read_symlink("/proc/self/exe"),
+                                       nullptr);
+    for (auto& of_host : connections.problems(check)) problems.insert(problems.end(), of_host.begin(), of_host.end());
+    connections.send_to_all({{"do", "end"}});
+  } catch (const hosts::HostError& e) {
+    problems.emplace_back(e.what());
+  }
+  return problems;
+}
+
+}  // namespace assay::host::batch

@@ -1,0 +1,221 @@
+#include "batch/kubernetes_site.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/command.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds patience_with_kubectl{60};
+constexpr const char* label = "assay-batch";  // of every Job and pod; its value is the array's id
+constexpr const char* name_begins = "assay-";
+
+// What the pod of one index runs.
+std::string pod_script(const ScriptInput& input) {
+  const auto margin_s = static_cast<double>(input.site.limits.margin.count()) / 1000;
+  std::string text = fmt::format(
+      "S={}/batch/shards/{}-$(printf %04d \"$JOB_COMPLETION_INDEX\")\n"
+      "export ASSAY_JOB_ID=assay-{}_$JOB_COMPLETION_INDEX ASSAY_JOB_NODES=${{NODE_NAME:-$(hostname)}}\n"
+      "export ASSAY_JOB_RESTART=$(ls \"$S/attempts\" 2>/dev/null | wc -l)\n"
+      "END=$(($(date +%s) + {:.0f}))\n",
+      input.run.string(), input.array.number, input.array.id, input.array.limit_s - std::max(margin_s / 5, 1.0));
+  for (const std::string& line : input.site.prologue) text += line + "\n";
+  const std::string assay = input.site.assay.empty() ? input.assay.string() : input.site.assay;
+  text +=
+      fmt::format("{} run {}/experiment.toml --shard \"$S\" --until \"$END\" || exit 1\n", assay, input.run.string());
+  // Cases are left: the index fails, and the Job starts another pod for it.
+  text += "[ \"$(cat \"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\")\" = done ]\n";
+  return text;
+}
+
+std::string text_at(const Json& json, const char* pointer) {
+  const Json::json_pointer at(pointer);
+  return json.contains(at) && json.at(at).is_string() ? json.at(at).get<std::string>() : "";
+}
+
+bool is_over(const Json& job) {
+  if (const Json::json_pointer at("/status/conditions"); job.contains(at))
+    for (const Json& condition : job.at(at)) {
+      const std::string type = condition.value("type", "");
+      if ((type == "Complete" || type == "Failed") && condition.value("status", "") == "True") return true;
+    }
+  return false;
+}
+
+// Why a pod waits: no node for it, no image.
+std::string reason_of(const Json& pod) {
+  if (const Json::json_pointer at("/status/containerStatuses/0/state/waiting/reason"); pod.contains(at))
+    return pod.at(at).get<std::string>();
+  if (const Json::json_pointer at("/status/conditions"); pod.contains(at))
+    for (const Json& condition : pod.at(at))
+      if (condition.value("status", "") == "False" && condition.contains("message"))
+        return condition.at("message").get<std::string>();
+  return "Pending";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::int64_t, std::int64_t>> ranges_of_indexes(std::string_view text) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view range = text.substr(0, comma);
+    std::int64_t from = 0, to = 0;
+    const auto first = std::from_chars(range.data(), range.data() + range.size(), from);
+    to = from;
+    if (first.ec == std::errc{} && first.ptr != range.data() + range.size() && *first.ptr == '-')
+      std::from_chars(first.ptr + 1, range.data() + range.size(), to);
+    if (first.ec == std::errc{}) ranges.emplace_back(from, to);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return ranges;
+}
+
+std::vector<QueuedJob> jobs_of_kubernetes(std::string_view text) {
+  const Json answer = Json::parse(text, nullptr, false);
+  if (!answer.is_object() || !answer.contains("items"))
+    throw SchedulerError("kubectl answered no list of jobs and pods in JSON");
+  std::vector<QueuedJob> queued;
+  std::map<std::string, std::set<std::int64_t>> seen;  // indexes with a pod, by Job
+  for (const Json& item : answer.at("items")) {
+    if (item.value("kind", "") != "Pod") continue;
+    std::string name = text_at(item, "/metadata/labels/job-name");
+    if (name.empty()) name = text_at(item, "/metadata/labels/batch.kubernetes.io~1job-name");
+    const std::string index = text_at(item, "/metadata/annotations/batch.kubernetes.io~1job-completion-index");
+    const std::string phase = text_at(item, "/status/phase");
+    if (name.empty() || index.empty() || (phase != "Pending" && phase != "Running" && phase != "Unknown")) continue;
+    const std::int64_t task = std::strtoll(index.c_str(), nullptr, 10);
+    seen[name].insert(task);
+    QueuedJob job;
+    job.array = name, job.job = fmt::format("{}_{}", name, task), job.tasks = {{task, task}};
+    job.state = phase == "Running" ? "RUNNING" : "PENDING";
+    job.nodes = text_at(item, "/spec/nodeName");
+    job.reason = phase == "Running" ? "" : reason_of(item);
+    job.comment = comment_of(text_at(item, "/metadata/labels/assay-batch"));
+    queued.push_back(std::move(job));
+  }
+  for (const Json& item : answer.at("items")) {
+    if (item.value("kind", "") != "Job" || is_over(item)) continue;
+    QueuedJob waiting;
+    waiting.array = waiting.job = text_at(item, "/metadata/name"), waiting.state = "PENDING",
+    waiting.reason = "no pod yet";
+    waiting.comment = comment_of(text_at(item, "/metadata/labels/assay-batch"));
+    auto done = ranges_of_indexes(text_at(item, "/status/completedIndexes"));
+    for (const auto& range : ranges_of_indexes(text_at(item, "/status/failedIndexes"))) done.push_back(range);
+    for (std::int64_t task = 0; task < item.at("spec").value("completions", std::int64_t{0}); ++task)
+      if (!seen[waiting.array].contains(task) &&
+          std::none_of(done.begin(), done.end(), [&](const auto& r) { return r.first <= task && task <= r.second; }))
+        waiting.tasks.emplace_back(task, task);
+    if (!waiting.tasks.empty()) queued.push_back(std::move(waiting));
+  }
+  return queued;
+}
+
+std::string Kubernetes::answer_of(std::vector<std::string> words) const {
+  words.insert(words.begin(), "kubectl");
+  if (!name_space_.empty()) words.push_back("--namespace=" + name_space_);
+  const CommandAnswer answer = run_command(words, patience_with_kubectl);
+  if (answer.exit_code == 127)
+    throw SchedulerError("there is no program 'kubectl' here; install it, and choose the cluster with its context");
+  if (!answer.is_good()) throw SchedulerError(fmt::format("kubectl {} failed: {}", words[1], answer.complaint()));
+  return answer.out;
+}
+
+std::optional<SubmittedJob> Kubernetes::queue_array(const std::string& manifest,
+                                                    const std::optional<std::string>&) const {
+  std::string name = answer_of({"create", "-f", manifest, "-o", "name"});  // "job.batch/assay-..."
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  name.erase(0, name.find('/') == std::string::npos ? 0 : name.find('/') + 1);
+  if (!name.starts_with(name_begins))
+    throw SchedulerError(fmt::format("kubectl create answered '{}'; expected job.batch/assay-...", name));
+  return SubmittedJob{std::move(name), ""};
+}
+
+std::vector<QueuedJob> Kubernetes::queue(const std::vector<std::int64_t>&) const {
+  return jobs_of_kubernetes(answer_of({"get", "jobs,pods", "-l", label, "-o", "json"}));
+}
+
+void Kubernetes::cancel(const std::vector<SubmittedJob>& jobs) const {
+  std::vector<std::string> words{"delete", "jobs", "--wait=false"};
+  for (const SubmittedJob& job : jobs) words.push_back(job.number);
+  answer_of(words);
+}
+
+std::vector<NodeState> Kubernetes::nodes(const std::string&) const {
+  throw SchedulerError("[cluster] each_node needs a site whose jobs choose their node; pods of kubernetes do not");
+}
+
+std::int64_t Kubernetes::array_size_max() const { return 100'000; }  // completions of an Indexed Job
+
+std::string kubernetes_manifest(const ScriptInput& input) {
+  const Site& site = input.site;
+  const SubmittedArray& array = input.array;
+  check_run_path(input.run);
+  if (array.shape.nodes > 1 || !array.shape.node.empty())
+    throw SiteError(
+        fmt::format("a case wants {}, and a site of kubernetes runs each on one pod; run it on a site of "
+                    "Slurm or ssh",
+                    array.shape.text()));
+  if (!(input.run.string() + "/").starts_with(site.mount + "/"))
+    throw SiteError(
+        fmt::format("the run {} lies outside of [kubernetes] mount = \"{}\", and pods would not see it; choose "
+                    "a folder there with --output DIR or [output] dir",
+                    input.run.string(), site.mount));
+  const std::string name = name_begins + array.id;
+  const Json labels{{"app.kubernetes.io/name", "assay"}, {label, array.id}};
+  Json resources = Json::object();
+  if (site.gpus_per_node > 0) resources["limits"] = {{"nvidia.com/gpu", std::to_string(site.gpus_per_node)}};
+  const Json container{
+      {"name", "shard"},
+      {"image", site.image},
+      {"command", Json::array({"bash", "-c", pod_script(input)})},
+      {"workingDir", input.run.string()},
+      {"env", Json::array({{{"name", "NODE_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}})},
+      {"resources", std::move(resources)},
+      {"volumeMounts", Json::array({{{"name", "results"}, {"mountPath", site.mount}},
+                                    {{"name", "memory"}, {"mountPath", "/dev/shm"}}})}};
+  const Json pod{
+      {"restartPolicy", "Never"},
+      {"terminationGracePeriodSeconds", 60},
+      {"activeDeadlineSeconds", static_cast<std::int64_t>(array.limit_s)},
+      {"securityContext", {{"runAsUser", getuid()}, {"runAsGroup", getgid()}}},
+      {"containers", Json::array({container})},
+      {"volumes", Json::array({{{"name", "results"}, {"persistentVolumeClaim", {{"claimName", site.volume}}}},
+                               {{"name", "memory"}, {"emptyDir", {{"medium", "Memory"}}}}})}};
+  Json metadata{{"name", name}, {"labels", labels}};
+  if (!site.name_space.empty()) metadata["namespace"] = site.name_space;
+  const Json job{{"apiVersion", "batch/v1"},
+                 {"kind", "Job"},
+                 {"metadata", std::move(metadata)},
+                 {"spec",
+                  {{"completionMode", "Indexed"},
+                   {"completions", array.tasks},
+                   {"parallelism", std::min(array.tasks, site.limits.array_parallel)},
+                   {"backoffLimitPerIndex", input.attempts - 1},
+                   {"maxFailedIndexes", array.tasks},
+                   {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}};
+  return job.dump(2) + "\n";
+}
+
+std::vector<std::string> problems_of_kubernetes(const Site& site, const std::vector<Shape>& shapes) {
+  std::vector<std::string> problems;
+  for (const Shape& shape : shapes)
+    if (shape.nodes > 1)
+      problems.push_back(
+          fmt::format("a case wants {} nodes, and a site of kubernetes runs each on one pod", shape.nodes));
+  Kubernetes(site.name_space).queue();  // throws where there is no cluster
+  return problems;
+}
+
+}  // namespace assay::host::batch

@@ -1,0 +1,136 @@
+#include "hosts/host_check.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "common/files.hpp"
+#include "common/sha256.hpp"
+
+namespace assay::host::hosts {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// A network file system may show a new file late.
+constexpr std::chrono::seconds patience_with_shared_file{5};
+
+std::string text_of_shared_file(const fs::path& file) {
+  for (const auto deadline = std::chrono::steady_clock::now() + patience_with_shared_file;;) {
+    std::ifstream in(file);
+    if (std::string text; std::getline(in, text)) return text;
+    if (std::chrono::steady_clock::now() > deadline) return "";
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+}  // namespace
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+CheckedFile checked_file(const fs::path& path) {
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  return {absolute, sha256_of_file(absolute)};
+}
+
+std::vector<CheckedFile> libraries_of_program(const fs::path& program) {
+  std::vector<CheckedFile> files;
+  for (const char* folder : {"devices", "comm"}) {
+    std::error_code error;
+    for (fs::directory_iterator it(program.parent_path().parent_path() / "lib" / "assay" / folder, error), end;
+         !error && it != end; it.increment(error))
+      if (it->path().extension() == ".so") files.push_back(checked_file(it->path()));
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return files;
+}
+
+Json question(const HostCheck& check, bool writes_shared_file) {
+  Json files = Json::array();
+  for (const CheckedFile& file : check.files) files.push_back(file.path.string());
+  return {{"do", "check"},
+          {"files", std::move(files)},
+          {"folder", check.folder.string()},
+          {"shared", check.shared.string()},
+          {"shared_name", check.shared_name},
+          {"shared_text", check.shared_text},
+          {"write", writes_shared_file}};
+}
+
+Json answer(const Json& question) {
+  Json files = Json::array();
+  for (const std::string path : question.at("files")) {
+    try {
+      files.push_back({{"hash", sha256_of_file(path)}});
+    } catch (const std::system_error& e) {
+      files.push_back({{"problem", e.code().message()}});
+    }
+  }
+  Json found{{"files", std::move(files)}, {"folder", ""}, {"shared", ""}, {"seen", ""}};
+  const std::string folder = question.at("folder");
+  if (::chdir(folder.c_str()) != 0) found["folder"] = std::strerror(errno);
+  const fs::path shared = question.at("shared").get<std::string>();
+  const fs::path file = shared / question.at("shared_name").get<std::string>();
+  if (question.at("write").get<bool>()) {
+    try {
+      create_folders(shared, "create the results folder");
+      write_file_atomically(file, question.at("shared_text").get<std::string>() + "\n", Durable::yes);
+    } catch (const StorageError& e) {
+      found["shared"] = e.what();
+    }
+  }
+  found["seen"] = text_of_shared_file(file);
+  return {{"checked", std::move(found)}};
+}
+
+void remove_shared_file(const fs::path& shared, const std::string& name) {
+  std::error_code ignored;
+  if (!name.empty()) fs::remove(shared / name, ignored);
+}
+
+std::vector<std::string> problems_in(const Json& answer, const HostCheck& check, const SshHost& host,
+                                     const SshHost& first) {
+  std::vector<std::string> problems;
+  const Json& found = answer.at("checked");
+  const auto add = [&](const std::string& text) { problems.push_back(host.name + ": " + text); };
+  for (std::size_t i = 0; i < check.files.size(); ++i) {
+    const CheckedFile& file = check.files[i];
+    const std::string path = file.path.string();
+    const Json& there = found.at("files").at(i);
+    const std::string copying = fmt::format("copy it (rsync -a {0} {1}:{0}), or share the folder", path, host.name);
+    if (there.contains("problem"))
+      add(fmt::format("{}: {}; {}", path, there.at("problem").get<std::string>(), copying));
+    else if (const std::string hash = there.at("hash"); hash != file.hash)
+      add(fmt::format("{} is another file there: SHA-256 {} there, {} here; {}", path, short_hash(hash),
+                      short_hash(file.hash), copying));
+  }
+  if (const std::string problem = found.at("folder"); !problem.empty())
+    add(fmt::format("the working folder {}: {}; make it there, or share it", check.folder.string(), problem));
+  if (const std::string problem = found.at("shared"); !problem.empty())
+    add(problem);
+  else if (found.at("seen") != check.shared_text)
+    add(fmt::format(
+        "the results folder {} is not the one that {} sees: a file that was written there does not come; choose a "
+        "folder on a file system that all hosts share, with --output DIR or [output] dir",
+        check.shared.string(), first.name));
+  return problems;
+}
+
+std::string clock_problem(double asked_s, double there_s, double answered_s, const SshHost& host) {
+  const double offset_s = there_s - (asked_s + answered_s) / 2, uncertainty_s = (answered_s - asked_s) / 2;
+  if (std::abs(offset_s) - uncertainty_s <= most_clock_offset_s) return "";
+  return fmt::format(
+      "{}: its clock is {:.0f} s {} this machine's, and records would bear times that do not fit; let both follow NTP "
+      "(systemd-timesyncd or chrony; `timedatectl` shows it)",
+      host.name, std::abs(offset_s), offset_s > 0 ? "ahead of" : "behind");
+}
+
+}  // namespace assay::host::hosts

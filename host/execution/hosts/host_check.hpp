@@ -1,0 +1,42 @@
+// What must be the same on each host before the first case: the files of the experiment, the folder of results, and the
+// clock. Asked by one side and answered by the other (rank_keeper.hpp).
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/host_list.hpp"
+
+namespace assay::host::hosts {
+
+struct CheckedFile {
+  std::filesystem::path path;  // absolute
+  std::string hash;            // SHA-256 here
+};
+CheckedFile checked_file(const std::filesystem::path& path);  // throws std::system_error
+// The libraries of devices and communication beside the program, which its workers open.
+std::vector<CheckedFile> libraries_of_program(const std::filesystem::path& program);
+
+struct HostCheck {
+  std::vector<CheckedFile> files;
+  std::filesystem::path folder;          // where the ranks are to work
+  std::filesystem::path shared;          // the folder of results, which all hosts must see
+  std::string shared_name, shared_text;  // of a file in it, which the first host writes and the others read
+};
+
+nlohmann::json question(const HostCheck& check, bool writes_shared_file);
+// On the host. Removes nothing: remove_shared_file() does.
+nlohmann::json answer(const nlohmann::json& question);
+void remove_shared_file(const std::filesystem::path& shared, const std::string& name);
+
+// A line for each thing that is wrong, with its remedy; the host's name before it. `first`: which has written the file.
+std::vector<std::string> problems_in(const nlohmann::json& answer, const HostCheck& check, const SshHost& host,
+                                     const SshHost& first);
+
+double seconds_now();  // since 1970, by this machine's clock
+inline constexpr double most_clock_offset_s = 5;
+// Nothing when the clock of the host is near enough. `asked_s`, `answered_s`: when this machine did so.
+std::string clock_problem(double asked_s, double there_s, double answered_s, const SshHost& host);
+
+}  // namespace assay::host::hosts
