@@ -271,6 +271,10 @@ SILENT = {
         "                      step\nsize   step.mean_ms  .host  note\n─────  ────────────  ─────  ────\n"
         "tiny          1.500      2",
     ),
+    "a unit that fits": text("a/x/run/table.md", "step.mean_ms |", "step.mean_us |"),
+    "a verdict on the terminal": text("a/x/stdout.txt", "results: out", "all 2 cases: validity unknown: why\nresults: out"),
+    "a note of several cases": text(
+        "a/x/stdout.txt", "case 1 (size=tiny): note: the", "cases 1, 2: note: the"),
     "a note on the terminal": text("a/x/stdout.txt", "the step time's cv is 7.1%", "the step time's cv is 9%"),
 }
 

@@ -129,8 +129,18 @@ def cells_differ(name, one, other, rounded):
     return rounded and bool(ROUNDED.fullmatch(one)) != bool(ROUNDED.fullmatch(other))
 
 
+def in_the_records_unit(name):
+    """Tables for people have the unit that fits the largest figure of a column, a time as a rule."""
+    for pattern, unit in ((r"_u?s$", "_ms"), (r"_gib$", "_mib")):
+        if not name.endswith("_per_s"):
+            name = re.sub(pattern, unit, name)
+    return re.sub(r"^[MGT](?=[a-z]\w*_per_s$)", "", name)
+
+
 def tables(before, after, rounded):
     """Of two tables, each a list of rows, the first one of them the header."""
+    if rounded:
+        before, after = ([[in_the_records_unit(n) for n in t[0]], *t[1:]] for t in (before, after))
     if before[0] != after[0]:
         yield "header", f"{before[0]} became {after[0]}"
         return
@@ -199,8 +209,9 @@ def fits(line, spans):
 
 
 def is_note_of_noise(line):
-    match = re.match(r"case \d+( \([^)]*\))?: note: (.*)", line)
-    return bool(match) and is_noise_of_any_rank(match.group(2))
+    cases = r"(?:case \d+(?: \([^)]*\))?|cases [\d, -]+|all \d+ cases)"
+    match = re.match(rf"{cases}: (?:note: (.*)|validity \w+: .*)", line)
+    return bool(match) and (match.group(1) is None or is_noise_of_any_rank(match.group(1)))
 
 
 def masked_line(line):

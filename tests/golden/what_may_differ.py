@@ -160,7 +160,7 @@ IN_TEXTS = [
     (r"pair\.cc:\d+\] [^\[)]*", "pair.cc:<line>] <why>", "where Gloo notices first that its peer is gone"),
     (r"\(GNU [\d.]+ [A-Z]\w+\)", "(<compiler>)", IDENTITY),
     (r"time: [\d.:]+( s)? in \d+ cases?: .*", "time: <times>", TIME),
-    (r"a window of [\d.e-]+ s", "a window of <n> s", TIME),
+    (r"measured for [\d.e-]+ s", "measured for <n> s", TIME),
 ]
 
 FILES_LEFT_OUT = {
