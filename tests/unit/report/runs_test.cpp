@@ -20,12 +20,14 @@ class Runs : public ::testing::Test {
     const fs::path run = folder_.path() / experiment / name;
     fs::create_directories(run);
     std::ofstream lines(run / "cases.jsonl");
-    for (const host::Json& record : records) lines << record.dump() << "\n";
+    const std::string started = "2026-11-20T12:00:0" + std::to_string(runs_++) + "Z";  // no run is another one's copy
+    for (host::Json record : records) record["started"] = started, lines << record.dump() << "\n";
     return run.string();
   }
   std::string root() const { return folder_.path().string(); }
 
   test::TemporaryFolder folder_;
+  int runs_ = 0;
   const std::string first_ = "20261120T120000Z-0001", second_ = "20261121T120000Z-0002";
 };
 
