@@ -44,7 +44,11 @@ std::size_t cheapest(const std::vector<PackingInput>& cases) {
       cases.begin());
 }
 
-std::vector<PackedShard> fill_shards(const std::vector<PackedCase>& cases, double capacity_s) {
+std::vector<PackedShard> fill_shards(const std::vector<PackedCase>& cases, const PackingRules& rules) {
+  double total_s = 0;
+  for (const PackedCase& c : cases) total_s += c.budget_s;
+  const double share_s = total_s / static_cast<double>(std::max<std::int64_t>(rules.parallel, 1));
+  const double capacity_s = std::min(std::max(share_s, least_shard_s), rules.capacity_s);
   std::vector<PackedShard> shards;
   double filled_s = 0;
   for (const PackedCase& c : cases) {
@@ -77,7 +81,7 @@ std::vector<PackedArray> pack(const std::vector<PackingInput>& cases, const Pack
     found->second.push_back(cases[i].of_case);
   }
   for (const auto& [shape, of_shape] : by_shape) {
-    std::vector<PackedShard> shards = fill_shards(of_shape, rules.capacity_s);
+    std::vector<PackedShard> shards = fill_shards(of_shape, rules);
     const auto size = static_cast<std::size_t>(std::max<std::int64_t>(rules.array_size_max, 1));
     for (std::size_t begin = 0; begin < shards.size(); begin += size) {
       const std::size_t end = std::min(begin + size, shards.size());

@@ -51,7 +51,10 @@ struct PackingRules {
   double capacity_s = 0;            // of one job
   std::int64_t array_size_max = 1;  // jobs of one array
   bool canary = false;              // the cheapest case gets an array of its own, which comes first
+  std::int64_t parallel = 1;        // jobs of one array that run at once
 };
+// Cases are spread over as many jobs as may run at once, as long as each has least_shard_s of them.
+inline constexpr double least_shard_s = 300;
 // In the order of the cases within a shape; shapes in the order in which they first appear. A case above the capacity
 // has a shard of its own: whoever submits refuses it first.
 std::vector<PackedArray> pack(const std::vector<PackingInput>& cases, const PackingRules& rules);

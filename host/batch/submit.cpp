@@ -101,7 +101,8 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
   }
   // A check of nodes asks which of them are good: the first one must not decide for the others.
   const bool is_of_nodes = std::any_of(cases.begin(), cases.end(), [](const auto& c) { return !c.shape.node.empty(); });
-  plan.arrays = pack(cases, {capacity_s, array_size_max, site.canary && with_canary && !is_of_nodes});
+  plan.arrays =
+      pack(cases, {capacity_s, array_size_max, site.canary && with_canary && !is_of_nodes, site.limits.array_parallel});
   return plan;
 }
 

@@ -340,6 +340,7 @@ class Deaths(batch.BatchTestCase):
         self.assertEqual(status["counts"], {"ok": 2, "quarantined": 1}, b.story())
         self.assert_begun(b, {0: 1, 1: 2, 2: 1})
         self.assertIn("is gone", status["attempts"][0]["reason"])
+        self.assertRegex(b.collect()[1]["reason"], "the last time: the assay process of rank 1 on n[12] is gone")
 
     def test_controller_away_when_a_job_is_to_start_again(self):
         b = self.batch(cases=3, params='action = "kill_leader"\ntimes = 1')

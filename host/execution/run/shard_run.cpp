@@ -367,6 +367,7 @@ class ShardRun {
   void quarantine(const CasePlan& planned, const shard::ShardState& state, results::RunFolder& part,
                   shard::Journal& journal) {
     std::vector<std::string> jobs;
+    std::string last;  // what the last of them said
     for (const shard::Attempt& attempt : state.attempts) {
       bool is_at_hand = false;
       for (const JournalEntry& entry : shard::read_journal(attempt.folder / "journal.jsonl"))
@@ -375,11 +376,13 @@ class ShardRun {
         jobs.push_back(fmt::format("{} on {}",
                                    attempt.claim.start.job.empty() ? "a run by hand" : "job " + attempt.claim.start.job,
                                    fmt::join(attempt.claim.nodes, ", ")));
+      if (is_at_hand && attempt.end) last = attempt.end->reason;
     }
     if (options_.plan.unfinished_before_of(planned.values.index) > 0) jobs.emplace_back("earlier jobs of the batch");
     auto result = record::result_without_worker(
         record::Status::crashed, fmt::format("quarantined: it has taken its job with it {} times ({})",
-                                             unfinished_of(state, planned.values.index), fmt::join(jobs, "; ")));
+                                             unfinished_of(state, planned.values.index), fmt::join(jobs, "; ")) +
+                                     (last.empty() ? "" : "; the last time: " + last));
     record::CaseRecord record =
         full_record(planned, target_, std::move(result), utc_text(std::chrono::system_clock::now()));
     record.environment = part.environment_id();

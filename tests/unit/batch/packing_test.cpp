@@ -28,6 +28,16 @@ std::vector<std::int64_t> indices_of(const std::vector<PackedArray>& arrays) {
   return indices;
 }
 
+TEST(Packing, NodesDoNotIdleWhileOneWorks) {
+  // 16 x 150 s: 8 jobs of 300 s, and no more jobs than that.
+  const auto arrays = pack(inputs(16, 150), {3300, 100, false, 16});
+  ASSERT_EQ(arrays.size(), 1U);
+  EXPECT_EQ(arrays[0].shards.size(), 8U);
+  EXPECT_EQ(pack(inputs(160, 150), {3300, 100, false, 16})[0].shards.size(), 16U);
+  EXPECT_EQ(pack(inputs(16, 10), {3300, 100, false, 16})[0].shards.size(), 1U) << "a job has its costs, too";
+  EXPECT_EQ(pack(inputs(16, 150), {3300, 100, false, 1})[0].shards.size(), 1U);
+}
+
 TEST(Packing, NothingNeedsNoJob) { EXPECT_TRUE(pack({}, {100, 10, true}).empty()); }
 
 TEST(Packing, ASingleCaseIsItsOwnCanary) {
