@@ -148,6 +148,8 @@ disable_daemons() { # with `as_root` and `new_daemons` set
     has_service "$name" || continue
     if [[ -d /run/systemd/system ]]; then
       "${as_root[@]}" systemctl disable --now "$name" || true
+      # Ubuntu's ssh is started by its socket.
+      [[ ! -e /lib/systemd/system/$name.socket ]] || "${as_root[@]}" systemctl disable --now "$name.socket" || true
     else
       "${as_root[@]}" update-rc.d "$name" disable || true
       ! command -v systemctl >/dev/null || "${as_root[@]}" systemctl disable "$name" || true

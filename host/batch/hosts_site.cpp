@@ -231,7 +231,14 @@ std::string hosts_script(const ScriptInput& input) {
       fmt::format("S={}/batch/shards/{}-$(printf %04d \"$ASSAY_JOB_TASK\")\n", input.run.string(), input.array.number);
   text += fmt::format("END=$(($(date +%s) + {:.0f}))\n",
                       input.array.limit_s - std::max<double>(static_cast<double>(margin_s) / 5, 1));
-  for (const std::string& each : input.site.prologue) text += each + "\n";
+  if (!input.site.prologue.empty()) {
+    // Without what it loads the cases would measure something else, or not start again and again.
+    text +=
+        "set -e; trap 'echo \"a line of the prologue failed: $BASH_COMMAND\" >&2; "
+        "echo failed >\"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"' ERR\n";
+    for (const std::string& each : input.site.prologue) text += each + "\n";
+    text += "trap - ERR\n";
+  }
   text += fmt::format("exec {} run {}/experiment.toml --shard \"$S\" --until \"$END\"{}\n", input.assay.string(),
                       input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
   return text;

@@ -19,7 +19,7 @@ SITE = """schema = 1
 [ssh]
 hosts = ["a", "b"]
 time_max = "1m"
-prologue = ["export FROM_PROLOGUE=yes"]
+prologue = ["{prologue}"]
 [ssh.limits]
 attempts = 2
 margin = "20s"
@@ -30,14 +30,14 @@ SILENCE_S = 3
 
 
 class Batch:
-    def __init__(self, work, hosts, name, sweep, canary=False, params="", run="", **more):
+    def __init__(self, work, hosts, name, sweep, canary=False, params="", run="", prologue="true", **more):
         self.hosts, self.folder = hosts, work / name
         self.folder.mkdir()
         self.marks = self.folder / "marks"
         self.marks.mkdir()
         values = dict(batch.DEFAULTS, name=name, marks=self.marks, sweep=sweep, params=params, run=run, **more)
         (self.folder / "x.toml").write_text(batch.EXPERIMENT.format(**values))
-        (self.folder / "site.toml").write_text(SITE.format(canary=str(canary).lower()))
+        (self.folder / "site.toml").write_text(SITE.format(canary=str(canary).lower(), prologue=prologue))
         said = self.assay("submit", "x.toml", "--site", "./site.toml", "--plugin-path", batch.HOME["plugins"])
         self.run = pathlib.Path(said.split("run: ", 1)[1].splitlines()[0])
 
@@ -130,6 +130,16 @@ def test_canary(work, hosts):
     assert status["counts"] == {"blocked": 1, "failed": 1}, f"{status}\n{one.logs()}"
 
 
+def test_prologue(work, hosts):
+    """A shard whose prologue fails does not begin, is not started again, and status says why."""
+    one = Batch(work, hosts, "prologue", "number = [1]", prologue="ls /no/such/module", budget="25s")
+    status = one.wait()
+    assert status["counts"] == {"lost": 1} and not status["attempts"], f"{status}\n{one.logs()}"
+    said = one.assay("status", str(one.run))
+    assert "a line of the prologue failed: ls /no/such/module" in said, said
+    assert one.logs().count("prologue failed") == 1, one.logs()
+
+
 def test_mistakes(work, hosts):
     folder = work / "mistakes"
     folder.mkdir()
@@ -160,7 +170,7 @@ def main():
         hosts.add("b")
         chosen = sys.argv[1:]
         try:
-            for test in (test_table, test_ranks_over_hosts, test_losses, test_canary, test_mistakes):
+            for test in (test_table, test_ranks_over_hosts, test_losses, test_canary, test_prologue, test_mistakes):
                 if not chosen or test.__name__ in chosen:
                     begin = time.monotonic()
                     test(pathlib.Path(folder), hosts)

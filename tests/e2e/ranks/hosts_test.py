@@ -177,6 +177,9 @@ def test_mistakes(launches):
         assert done.returncode == 2 and text in done.stderr, done.stderr
     done = launches.run(case, ["a"], OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2", PMIX_NAMESPACE="x")
     assert done.returncode == 2 and "--hosts names hosts, but Open MPI has started 2 ranks" in done.stderr, done.stderr
+    # A dry run reaches no host.
+    done = launches.run(case, ["a:2", "no-such-host"], "--dry-run")
+    assert done.returncode == 0 and "4 cases" in done.stdout, done.stdout + done.stderr
     done = launches.run(case, None, "--set", 'run.hosts=["a b"]')
     assert done.returncode == 2 and "expected an array of texts, each a name that ssh takes" in done.stderr, done.stderr
 
