@@ -6,7 +6,7 @@
 # cudaGraphDestroy and after torch.cuda.empty_cache(). Only cudaDeviceGraphMemTrim gives it back. Instantiating takes none.
 # Why it matters: free memory between two cases depends on graphs of an earlier one, and a graph that could be instantiated can still lack memory at its launch.
 # A measurement in one process sees its own past; a process for each case does not.
-# Seen on: H200, driver 580.159.04, 256 MiB: instantiated 0 MiB missing, launched 256, destroyed 256, trimmed 0.
+# Seen on: NVIDIA H200, driver 580.159.04, 256 MiB: instantiated 0 MiB missing, launched 256, destroyed 256, trimmed 0.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

@@ -6,7 +6,7 @@
 # intermediate steps of an update in fp32 and rounds once; more weights never move, as an update is less than half of a unit of the last place.
 # Why it matters: a peer's loss after some steps depends on a flag that is said to be of speed; a bit comparison of two optimizers needs the same flag, and a
 # count of moved weights is no test of an optimizer.
-# Seen on: H200, driver 580.159.04: of 4,096 weights 3,996 differ in fp32 (error 1.46e-06 fused, 2.14e-06 loop), 53 by foreach; in bf16 672 differ, and
+# Seen on: NVIDIA H200, driver 580.159.04: of 4,096 weights 3,996 differ in fp32 (error 1.46e-06 fused, 2.14e-06 loop), 53 by foreach; in bf16 672 differ, and
 # 2,895 are unmoved (fused) where the loop leaves 2,520.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }

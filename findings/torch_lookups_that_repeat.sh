@@ -6,7 +6,7 @@
 # Behaviour: the backward of embedding and table[index] sorts the indices and repeats; that of index_select adds with atomics and differs in each run, in half
 # of the time. scatter_add_ and index_add_ differ as well, index_put_ with accumulate does not. cumsum over one long vector differs in each run.
 # Why it matters: whether a training run repeats depends on how its author spelled a lookup; and a peer is faster for the spelling that does not repeat.
-# Seen on: H200, driver 580.159.04: 12 results in 12 runs of index_select's backward, scatter_add_, index_add_ and cumsum, 1 of the others, fp32 and bf16 alike;
+# Seen on: NVIDIA H200, driver 580.159.04: 12 results in 12 runs of index_select's backward, scatter_add_, index_add_ and cumsum, 1 of the others, fp32 and bf16 alike;
 # fp32: 226 us for index_select's backward, 433 for table[index]'s.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
