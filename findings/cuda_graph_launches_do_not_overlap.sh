@@ -19,9 +19,10 @@ import time
 
 import torch
 
-torch.zeros(1, device="cuda")
+torch.cuda._sleep(1)  # loads the kernel
 cudart = ctypes.CDLL("libcudart.so.13")
 streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+torch.cuda.synchronize()
 captured = torch.cuda.CUDAGraph(keep_graph=True)
 with torch.cuda.graph(captured):
     for _ in range(3):

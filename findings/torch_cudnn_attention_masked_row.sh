@@ -31,9 +31,9 @@ unmasked = (torch.softmax(q @ k.transpose(-1, -2) / 8, -1) @ v)[:, :, row]
 largest = {}
 print(f"cuDNN {torch.backends.cudnn.version()}")
 for backend in (SDPBackend.MATH, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, None):
-    name = backend.name if backend else "torch's own choice"
+    name = "torch's own choice" if backend is None else backend.name
     for kind, mask in (("boolean", allowed), ("-inf", numbers)):
-        with sdpa_kernel(backend) if backend else contextlib.nullcontext():
+        with contextlib.nullcontext() if backend is None else sdpa_kernel(backend):
             output = torch.nn.functional.scaled_dot_product_attention(*inputs, attn_mask=mask)
         gradient = torch.autograd.grad(output, inputs, torch.ones_like(output))[0]
         seen = output[:, :, row]
