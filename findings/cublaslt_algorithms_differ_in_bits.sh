@@ -5,7 +5,7 @@
 # Behaviour: on an H100 80GB HBM3 (driver 580.159.04), 256 x 256 over k = 65,536, none of the repeats of an algorithm differed in a bit, and the eight algorithms
 # gave five different results.
 # Why it matters: what breaks repeatability is the choice. A tuner that picks the fastest may pick another one tomorrow; the record of a run must name it.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: 0 of 232 repeats of eight algorithms differ in a bit, and the eight give five results.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

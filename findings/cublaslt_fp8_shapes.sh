@@ -2,10 +2,10 @@
 # cuBLASLt 13.1.0 (torch 2.11.0): an fp8 product takes any n and each m that is a multiple of 8; k alone must be a multiple of 16. Needs a GPU.
 #
 # Expected: every dimension a multiple of 16, as torch._scaled_mm demands and as many hosts check.
-# Behaviour: expected: with e4m3 inputs, A transposed and a bf16 result, m = 24, n = 1 and n = 17 have algorithms; m = 20 and k = 1032 have none. What counts
+# Behaviour: with e4m3 inputs, A transposed and a bf16 result, m = 24, n = 1 and n = 17 have algorithms; m = 20 and k = 1032 have none. What counts
 # is the 16 bytes of each leading dimension: k bytes for A and B, 2 m bytes for D. An H100 80GB HBM3 (driver 580.159.04) did the same.
 # Why it matters: a host that pads tokens (n) to 16, or refuses a batch because of them, pays for a rule that its library does not have.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: as said; torch._scaled_mm refuses the 24 columns that cuBLASLt takes.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

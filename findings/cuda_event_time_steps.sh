@@ -5,7 +5,7 @@
 # Behaviour: on an H100 80GB HBM3 (driver 580.159.04, CUDA 13.0) every time is a multiple of 32 ns, so that short times take few distinct values; two events
 # with nothing between are 1.25 us apart at least, and what is measured around one kernel holds that, too.
 # Why it matters: ties and steps in the times of short operations are the clock, not the operation, and medians and tests of small differences must know the step.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: all times are multiples of 32 ns; 1,248 ns at least with nothing between (4 distinct times of 1,000).
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

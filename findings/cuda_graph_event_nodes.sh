@@ -5,7 +5,7 @@
 # Behaviour: a plain event record in a capture is no node at all. One made with external=True (cudaEventRecordExternal) is a node, and the device works each
 # such node off by itself: an H100 80GB HBM3 (driver 580.159.04, CUDA 13.0) took 0.79 us for each of 1,000 empty kernels and 4.3 us with a node before each.
 # Why it matters: a benchmark host that times the operations inside of its captured step measures its own event nodes.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: 0.86 us for each of 500 kernels, 0.85 with plain events, 3.32 with a node before each.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

@@ -5,7 +5,7 @@
 # Behaviour: on an H100 80GB HBM3 (driver 580.159.04, CUDA 13.0) launch and synchronize took 7.2 us in a loop, 9 to 20 after an idle gap of 1 ms, 20 to 46
 # after 10 ms and 57 to 61 after 50 ms, while the host spun in the gap: the device is slow to wake.
 # Why it matters: a latency measured in a tight loop is not what a step sees that waits for its data, and pauses between repetitions add to what they surround.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: 9.8 us in a loop, 13.2 after 1 ms, 17.3 after 10 ms, 43.2 after 50 ms.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

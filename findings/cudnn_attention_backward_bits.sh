@@ -5,7 +5,7 @@
 # Behaviour: dQ is summed with atomic additions over the blocks of keys, dK and dV are not. On an H100 80GB HBM3 (driver 580.159.04) 12 runs gave 9 different dQ,
 # and one dK and one dV. The deterministic variant took 528 us for 451, and 537 MB of workspace for 34.
 # Why it matters: a determinism check that compares the gradients of late weights alone passes; and memory, not time, is the price of determinism.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: cuDNN 9.19.0 10 different dQ in 12 runs, one dK, one dV; torch's FlashAttention 2 12, 1 and 1.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

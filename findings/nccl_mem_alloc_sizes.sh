@@ -5,7 +5,7 @@
 # Behaviour: each allocation has a physical handle of its own, rounded up to the granularity; an H100 80GB HBM3 (driver 580.159.04) took 2 MiB for 1 byte.
 # Why it matters: a communication plugin that allocates each small buffer (a loss, a norm, a flag) with ncclMemAlloc for the sake of registered memory takes
 # megabytes each; a size of 0, as of the last shard, must not be registered, as it has no address.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: 0 bytes: success and no pointer; 16 times 1 byte: 32 MiB, 2 MiB by cudaMalloc.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

@@ -5,7 +5,7 @@
 # Behaviour: a sum in place captures as nothing, out of place as a copy node; an average is one kernel. An H100 80GB HBM3 (driver 580.159.04) did the same.
 # Why it matters: overlap, launch cost and determinism of collectives that are "measured" on one GPU are those of nothing or of a copy; a check of a captured
 # step that looks for its collective nodes finds none.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: as said; the communicator of one rank takes 488 MiB.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

@@ -7,7 +7,7 @@
 # both change each 100 ms.
 # Why it matters: a sampler that reads the energy around each step adds milliseconds to it, and the difference over a step shorter than 100 ms is 0 or that of
 # a neighbour; energy needs a window of many steps.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: 2,706 us a call for the energy, 1.13 for the power; the energy changed 40 times in 4 s.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 python3 - <<'PYTHON'

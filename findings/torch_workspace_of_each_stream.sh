@@ -2,11 +2,11 @@
 # torch 2.11.0 on Hopper: the first small product on each stream keeps tens of MiB of device memory. Needs a GPU.
 #
 # Expected: a 16 x 16 product allocates its result; memory_allocated() counts tensors.
-# Behaviour: expected: torch gives cuBLAS a workspace for each pair of handle and stream, 32 MiB on Hopper, from its caching allocator; it counts as allocated and
+# Behaviour: torch gives cuBLAS a workspace for each pair of handle and stream, 32 MiB on Hopper, from its caching allocator; it counts as allocated and
 # stays for as long as the process lives.
 # Why it matters: the peak memory of a peer holds a part that grows with its streams and not with its model, and depends on CUBLAS_WORKSPACE_CONFIG; a baseline
 # that is read before the first product does not hold it.
-# Seen on:
+# Seen on: NVIDIA H200, driver 580.159.04: 32 MiB for the first product on each of five streams, 0 for the second.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)
