@@ -76,6 +76,12 @@ std::vector<Part> attempts_of(const fs::path& run, const Submission& submission)
   return parts;
 }
 
+std::vector<fs::path> folders_of(const std::vector<Part>& parts) {
+  std::vector<fs::path> folders;
+  for (const Part& part : parts) folders.push_back(part.folder);
+  return folders;
+}
+
 bool is_of(const Part& part, const std::string& line) {
   return (part.indexes.empty() || part.indexes.contains(text_after(line, "\"index\":"))) &&
          (part.plugin_hash.empty() || text_after(line, "\"file_hash\":\"") == part.plugin_hash);
@@ -174,15 +180,9 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool b
   collected.records = static_cast<std::int64_t>(lines.size());
   collected.added = static_cast<std::int64_t>(lines.size() - before);
   // Before the records that name them.
-  for (const Part& part : parts) results::merge_environments(run, part.folder, collected.notes);
+  results::merge_environments(run, folders_of(parts), collected.notes);
   if (collected.added > 0) write_lines(held.cases_path(), lines);
   return collected;
-}
-
-std::vector<fs::path> folders_of(const std::vector<Part>& parts) {
-  std::vector<fs::path> folders;
-  for (const Part& part : parts) folders.push_back(part.folder);
-  return folders;
 }
 
 // Writes the environment of the first part, with the machines of all of them: a batch's run folder was made on a login

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <system_error>
 
 namespace assay::host::results {
@@ -57,13 +58,29 @@ std::string add_invocation(const fs::path& run, const std::string& captured) {
   return file ? file->id : "";
 }
 
-void merge_environments(const fs::path& into, const fs::path& from, std::vector<std::string>& notes) {
-  for (const fs::path& file : files_in(from)) {
-    const std::string text = read_file(file);
-    if (record::Environment::parse(text))
-      add_file(into, file.stem().string(), text);
-    else
-      notes.push_back(not_understood(file));
+void merge_environments(const fs::path& into, const std::vector<fs::path>& from, std::vector<std::string>& notes) {
+  std::map<std::string, std::string> before, merged;  // by id
+  for (const fs::path& folder : from)
+    for (const fs::path& file : files_in(folder)) {
+      std::string text = read_file(file);
+      if (!record::Environment::parse(text)) {
+        notes.push_back(not_understood(file));
+        continue;
+      }
+      const std::string id = file.stem().string();
+      if (!before.contains(id)) {
+        const fs::path there = file_of(into, id);
+        before[id] = is_file(there) ? read_file(there) : "";
+        merged[id] = before[id];
+      }
+      std::string& all = merged[id];
+      all = (all.empty() ? text : record::with_invocations_of(all, text)) + "\n";
+    }
+  // Once for each, however many parts have it.
+  for (const auto& [id, text] : merged) {
+    if (text == before[id]) continue;
+    create_folders(folder_in(into));
+    write_file_atomically(file_of(into, id), text, Durable::yes);
   }
 }
 

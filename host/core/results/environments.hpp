@@ -19,7 +19,7 @@ std::string add_invocation(const std::filesystem::path& run, const std::string& 
 
 // Adds those of `from` to those of `into`, each invocation once. A file that is none of ours is left out and named in
 // `notes`. Throws StorageError.
-void merge_environments(const std::filesystem::path& into, const std::filesystem::path& from,
+void merge_environments(const std::filesystem::path& into, const std::vector<std::filesystem::path>& from,
                         std::vector<std::string>& notes);
 
 // Empty for runs older than environments. A file that cannot be understood is left out and named in `warnings`.

@@ -57,7 +57,7 @@ TEST_F(EnvironmentsOfARun, AreBroughtTogether) {
   test::put_file(other / "environments/torn.json", "half a fi");
   for (int time = 0; time < 2; ++time) {
     std::vector<std::string> notes;
-    for (const fs::path& each : {one, other}) merge_environments(run, each, notes);
+    merge_environments(run, {one, other}, notes);
     ASSERT_EQ(notes.size(), 1u);
     EXPECT_NE(notes[0].find("torn.json: no JSON object"), std::string::npos) << notes[0];
     const Environments all = read(run);
