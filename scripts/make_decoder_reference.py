@@ -226,7 +226,7 @@ DOCUMENTS = (1, 9, 3, 8)
 
 
 def documents_forward(w, ids):
-    """Each document by itself, with positions of its own: what a packed sequence must come to."""
+    """Each document by itself, with its own positions: what a packed sequence must come to."""
     return torch.cat([windows_forward(w, part) for part in ids.split(DOCUMENTS, 1)], 1)
 
 

@@ -2,7 +2,7 @@
 """Writes results/published/report-*: figures that four documents on training benchmarks have published, as records.
 
 They have means and standard deviations, and no samples. What a document does not say (a version, often the device) is
-absent from its records, unless no case here could be told by the rest: then it is assumed, and a note of the record,
+absent from its records, unless a case cannot be identified without it: then it is assumed, and a note of the record,
 which begins with "assumed: ", says so. Each table below stands as it was published; tests/published holds the records
 against the documents. The tables are data, and stand beside the code that turns them into records; what is written of
 records is published_source.py.

@@ -72,7 +72,7 @@ class Document:
 
 
 def as_json(documents):
-    """A row, and a line, on a line of its own."""
+    """A row, and a line, on a separate line."""
 
     def text(value):
         return json.dumps(value, ensure_ascii=False)

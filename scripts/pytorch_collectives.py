@@ -5,11 +5,11 @@ configs/pytorch-collectives.toml runs it, and `assay ab` sets it beside assay's 
 names that they have there:
 
   size_mb, size_bytes  of the larger buffer of a rank; size_bytes counts where it is not 0
-  in_place             one buffer, of which a rank's part is a piece; broadcast always has one. all_reduce has no other way here
+  in_place             one buffer, and a rank's part is a piece of it; broadcast always has one. all_reduce has no other way here
   repeats              collectives in a step, one after the other and waited for together (NCCL: enqueued back to back)
   execution graph      NCCL: a step's collectives are captured once as a CUDA graph, and replayed
 
-The time of a collective (`collective_us`, of which the bandwidths are made) is the mean over the measured steps on a rank, from the
+The time of a collective (`collective_us`, from which the bandwidths follow) is the mean over the measured steps on a rank, from the
 call until the result is there: on the CPU by the clock, on a GPU between two events on the caller's stream, which waits for NCCL's.
 The buffers hold small integers, which in-place sums let grow, as assay's do. After the steps the collective runs once more on
 fresh integers, whose sums are numbers of the dtype in any order, and every element is compared: `wrong_elements`.

@@ -29,7 +29,7 @@ packages_to_build=(
   libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libsodium-dev libsqlite3-dev
   libdnnl-dev ocl-icd-opencl-dev libgloo-dev node-d3
 )
-# Slurm's (slurm-wlm munge) are for the tests that make a cluster of their own on this machine, openssh-server for those that
+# Slurm's (slurm-wlm munge) are for the tests that make their own cluster on this machine, openssh-server for those that
 # reach hosts; see without_daemons.
 # shellcheck disable=SC2034  # read by scripts/test
 packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git openmpi-bin slurm-wlm munge iproute2 openssh-server)
@@ -141,7 +141,7 @@ without_daemons() ( # COMMAND..., with `as_root` and `new_daemons` set
   "${as_root[@]}" "$@"
 )
 
-# They do not start with the machine either, and do not run where a policy of its own has let them.
+# They do not start with the machine either, and are stopped where the machine's own policy has let them start.
 disable_daemons() { # with `as_root` and `new_daemons` set
   local name
   for name in "${new_daemons[@]}"; do
@@ -318,9 +318,9 @@ configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
   configuration "$preset" >"$folder/.configured"
 }
 
-# Succeeds when what went wrong is the state of the build folder, not the sources: no step of the build has failed (then
-# it never got to one), or a step met a file that an interrupted build or a full disk has cut short. A build that was
-# ended from outside says nothing of its folder.
+# Succeeds if the build folder's state went wrong, not the sources: no step of the build has failed (then it never got
+# to one), or a step met a file that an interrupted build or a full disk has cut short. A build that was ended from
+# outside proves nothing about its folder.
 folder_is_broken() { # STATUS
   (($1 < 128)) || return 1
   ! grep -qE '^ninja: build stopped: interrupted by user|^Terminated' "$log" || return 1
@@ -342,8 +342,8 @@ build_preset() ( # PRESET [TARGET...]
   local ccache
   ccache=$(command -v ccache || true)
   local -a launcher=("-DCMAKE_C_COMPILER_LAUNCHER=$ccache" "-DCMAKE_CXX_COMPILER_LAUNCHER=$ccache")
-  # Files that start from precompiled headers are kept only when it is told so; CMake writes those headers anew for each
-  # build folder, so their times say nothing.
+  # Files that start from precompiled headers are kept only if ccache is asked to; CMake writes those headers anew for
+  # each build folder, so their times prove nothing.
   export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:+$CCACHE_SLOPPINESS,}pch_defines,time_macros,include_file_mtime,include_file_ctime
   mkdir -p -- "$folder" || die 1 "cannot write to $folder; the build needs a writable source folder"
 

@@ -1,6 +1,7 @@
 #include "batch/collect_command.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -41,6 +42,31 @@ std::vector<std::string> nodes_named(const experiment::Experiment& experiment) {
   return nodes;
 }
 
+// The nodes whose job only waits, or still runs: that they have no record says nothing of them.
+std::set<std::string> nodes_still_open(const RunStatus& status, const experiment::Experiment& experiment) {
+  std::set<std::int64_t> open;
+  for (const CaseStatus& c : status.cases)
+    if (c.state == CaseState::queued || c.state == CaseState::running || c.state == CaseState::unknown ||
+        c.state == CaseState::unsubmitted || c.state == CaseState::blocked)
+      open.insert(c.index);
+  std::set<std::string> nodes;
+  for (const experiment::Case& c : experiment.cases)
+    if (c.cluster.node && open.contains(c.index)) nodes.insert(*c.cluster.node);
+  return nodes;
+}
+
+// The nodes that are expected to have records. Of a batch that goes on the scheduler is asked which only wait.
+std::vector<std::string> nodes_expected(const experiment::Experiment& experiment, const fs::path& run,
+                                        std::size_t records, const CollectRequest& request, bool is_batch) {
+  std::vector<std::string> nodes = nodes_named(experiment);
+  if (!is_batch || nodes.empty() || records >= experiment.cases.size()) return nodes;
+  const std::set<std::string> open = nodes_still_open(status_of(run), experiment);
+  std::erase_if(nodes, [&](const std::string& node) { return open.contains(node); });
+  if (!open.empty() && !request.json)
+    fmt::print("\nstill to come, and not judged by what is missing: {}\n", fmt::join(open, ", "));
+  return nodes;
+}
+
 // Tables and summary as a run leaves them; 0 when every case is there and ok.
 int show(const run::LoadedExperiment& loaded, const fs::path& run, const CollectRequest& request, bool is_batch) {
   std::optional<results::ViewFile> view_file;
@@ -62,7 +88,10 @@ int show(const run::LoadedExperiment& loaded, const fs::path& run, const Collect
                              : request.json ? console::ReportMode::json
                                             : console::ReportMode::people);
   reporter.run_finished(experiment, views, run.string(), false, code);
-  if (!request.quiet) fmt::print("{}", request.node_ranking(views.records, nodes_named(experiment), request.json));
+  if (!request.quiet) {
+    const auto nodes = nodes_expected(experiment, run, views.records.size(), request, is_batch);
+    fmt::print("{}", request.node_ranking(views.records, nodes, request.json));
+  }
   if (!request.quiet && !request.json && views.records.size() < experiment.cases.size())
     fmt::print("{} of {} cases have a record\n", views.records.size(), experiment.cases.size());
   return code;

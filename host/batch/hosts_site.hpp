@@ -24,7 +24,8 @@ inline constexpr const char* job_on_hosts = "hosts-";  // begins the number of a
 class HostsScheduler : public Scheduler {
  public:
   HostsScheduler(Submission submission, std::filesystem::path run);
-  std::string queue_array(const std::string& script, const std::optional<std::string>& after_ok) const override;
+  std::optional<SubmittedJob> queue_array(const std::string& script,
+                                          const std::optional<std::string>& after_ok) const override;
   // Checks the hosts (hosts/host_check.hpp) and starts a runner on each that has none.
   void start_queued() const override;
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const override;
@@ -47,7 +48,7 @@ std::filesystem::path hosts_folder(const std::filesystem::path& run);
 std::filesystem::path claim_file(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
 std::filesystem::path ended_file(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
 std::filesystem::path cancelled_file(const std::filesystem::path& run, const std::string& job);
-std::string text_of(const std::filesystem::path& file);  // without its line end; "" where there is none
+std::string line_of_file(const std::filesystem::path& file);  // without its line end; "" where there is none
 
 struct RunnerState {
   std::string host, state;  // "waiting" for another batch on its host, "running", "ended"

@@ -22,7 +22,8 @@ std::string variable(const char* name) {
 shard::JobStart start_of_this_job() {
   if (const std::string job = variable("ASSAY_JOB_ID"); !job.empty())
     return {job, std::strtoll(variable("ASSAY_JOB_RESTART").c_str(), nullptr, 10)};
-  return {variable("SLURM_JOB_ID"), std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10)};
+  return {variable("SLURM_JOB_ID"), std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10),
+          variable("ASSAY_CLUSTER")};
 }
 
 std::vector<std::string> nodes_of_this_job() {
@@ -41,9 +42,14 @@ std::vector<std::string> nodes_of_this_job() {
   return {host_name()};
 }
 
+std::string node_of_this_process() {
+  const std::string name = variable("SLURMD_NODENAME");
+  return name.empty() || name.find('/') != std::string::npos ? host_name() : name;
+}
+
 bool is_attempt_over(const shard::AttemptClaim& holder) {
   if (!holder.start.job.empty() && !holder.start.job.starts_with(job_on_hosts))
-    return Slurm().is_over(holder.start.job);
+    return Slurm(holder.start.cluster).is_over(holder.start.job);
   return holder.host == host_name() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
          errno == ESRCH;
 }

@@ -132,13 +132,14 @@ std::string Kubernetes::answer_of(std::vector<std::string> words) const {
   return answer.out;
 }
 
-std::string Kubernetes::queue_array(const std::string& manifest, const std::optional<std::string>&) const {
+std::optional<SubmittedJob> Kubernetes::queue_array(const std::string& manifest,
+                                                    const std::optional<std::string>&) const {
   std::string name = answer_of({"create", "-f", manifest, "-o", "name"});  // "job.batch/assay-..."
   while (!name.empty() && name.back() == '\n') name.pop_back();
   name.erase(0, name.find('/') == std::string::npos ? 0 : name.find('/') + 1);
   if (!name.starts_with(name_begins))
     throw SchedulerError(fmt::format("kubectl create answered '{}'; expected job.batch/assay-...", name));
-  return name;
+  return SubmittedJob{name, ""};
 }
 
 std::vector<QueuedJob> Kubernetes::queue(const std::vector<std::int64_t>&) const {

@@ -17,7 +17,8 @@ class Kubernetes : public Scheduler {
  public:
   explicit Kubernetes(std::string name_space) : name_space_(std::move(name_space)) {}
   // `after_ok` never is: a Job waits for no other, and such sites have no canary.
-  std::string queue_array(const std::string& manifest, const std::optional<std::string>& after_ok) const override;
+  std::optional<SubmittedJob> queue_array(const std::string& manifest,
+                                          const std::optional<std::string>& after_ok) const override;
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const override;
   void cancel(const std::vector<std::string>& jobs) const override;
   std::vector<NodeState> nodes(const std::string& partition) const override;  // throws: pods choose their nodes

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "batch/site_kinds.hpp"
+#include "batch/submit.hpp"
 #include "common/usage_error.hpp"
 #include "results/find_runs.hpp"
 #include "results/reader.hpp"
@@ -36,10 +37,10 @@ fs::path batch_run(const std::string& given) {
 }
 
 // The queue, or why it could not be read.
-static std::pair<std::optional<std::vector<QueuedJob>>, std::string> queue_or_problem(
-    const Scheduler& scheduler, const std::vector<std::int64_t>& users) {
+static std::pair<std::optional<std::vector<QueuedJob>>, std::string> queue_or_problem(const Submission& submission,
+                                                                                      const fs::path& run) {
   try {
-    return {scheduler.queue(users), ""};
+    return {queue_of(submission, run), ""};
   } catch (const SchedulerError& e) {
     return {std::nullopt, e.what()};
   }
@@ -49,7 +50,7 @@ RunStatus status_of(const fs::path& run) {
   // In this order: an array that is queued meanwhile is found in the queue by its comment, and a job that leaves the
   // queue meanwhile has written its files before.
   const Submission submission = read_submission(run);
-  auto [queue, problem] = queue_or_problem(*scheduler_of(submission, run), submission.users);
+  auto [queue, problem] = queue_or_problem(submission, run);
   return read_status(run, submission, queue, problem, shard::seconds_since_1970());
 }
 

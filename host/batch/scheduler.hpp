@@ -20,9 +20,11 @@ class SchedulerError : public std::runtime_error {
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  // Queues the array of jobs that the script describes, and returns its number. `after_ok`: the number of an array that
-  // must end well before the first of these jobs starts. The array may have been taken all the same when this throws.
-  virtual std::string queue_array(const std::string& script, const std::optional<std::string>& after_ok) const = 0;
+  // Queues the array of jobs that the script describes, and returns its number; nothing when the answer has none that
+  // is clear: the jobs' comment then finds it in the queue. `after_ok`: the number of an array that must end well
+  // before the first of these jobs starts. The array may have been taken all the same when this throws.
+  virtual std::optional<SubmittedJob> queue_array(const std::string& script,
+                                                  const std::optional<std::string>& after_ok) const = 0;
   // Called once all arrays of a submission have their numbers on the disk, and again whenever the submission is gone on
   // with: a kind of site whose jobs start by themselves has nothing to do here.
   virtual void start_queued() const {}

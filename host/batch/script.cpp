@@ -38,6 +38,23 @@ std::string comma_list(std::string joined) {
   return joined;
 }
 
+// Where the site's health check has failed, the job goes to other nodes, and so do those of the array that wait. Slurm
+// takes the list only for a job that waits: after the requeue, before which it lets this shell end.
+std::string elsewhere(const ScriptInput& input, const std::string& run) {
+  std::string text = "  R=$?; A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
+  text += fmt::format("  if [ $R = 75 ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",
+                      input.attempts - 1);
+  text += "    echo \"$O\"; grep -m1 '^assay: ' <<<\"$O\" >\"$S/unready-$SLURM_JOB_ID-$N\"; trap '' TERM\n";
+  text += fmt::format("    X={}; for F in {}/batch/unhealthy/*; do X=$X,${{F##*/}}; done\n",
+                      fmt::format("{}", fmt::join(input.site.exclude, ",")), run);
+  text += "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\"\n";
+  text += "    scontrol update JobId=\"$SLURM_ARRAY_JOB_ID\" ExcNodeList=\"${X#,}\" 2>/dev/null\n";
+  text += "    for W in 1 1 2 2 4; do\n";
+  text += "      scontrol update JobId=\"${SLURM_ARRAY_JOB_ID}_$T\" ExcNodeList=\"${X#,}\" && exit 1; sleep $W\n";
+  text += "    done\n  fi\n";
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> place_options(const Site& site, const Shape& shape, double limit_s) {
@@ -52,7 +69,8 @@ std::vector<std::string> place_options(const Site& site, const Shape& shape, dou
   add("qos", site.qos);
   add("constraint", site.constraint);
   add("reservation", site.reservation);
-  if (site.gpus_per_node > 0) add("gpus-per-node", std::to_string(site.gpus_per_node));
+  if (site.gpus_per_node > 0)
+    add("gpus-per-node", fmt::format("{}{}{}", site.gpu_type, site.gpu_type.empty() ? "" : ":", site.gpus_per_node));
   if (site.exclusive) options.emplace_back("--exclusive");
   add("nodelist", comma_list(shape.node));
   if (shape.node.empty()) add("exclude", fmt::format("{}", fmt::join(site.exclude, ",")));
@@ -61,6 +79,28 @@ std::vector<std::string> place_options(const Site& site, const Shape& shape, dou
 }
 
 void check_run_path(const fs::path& path) { plain_path(path); }
+
+std::string end_script(const Site& site, const std::string& id, const std::string& run_name, const fs::path& run_folder,
+                       const fs::path& program) {
+  const std::string run = plain_path(run_folder),
+                    assay = plain_path(site.assay.empty() ? program : fs::path(site.assay));
+  std::string text = "#!/bin/bash\n";
+  text += fmt::format("#SBATCH --job-name={} --nodes=1 --ntasks=1 --time=0-00:10:00\n", job_name(run_name + "-end"));
+  const auto option = [&text](const char* name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", name, value);
+  };
+  option("partition", site.partition);
+  option("account", site.account);
+  option("qos", site.qos);
+  option("reservation", site.reservation);
+  text += fmt::format("#SBATCH --comment={} --output={}/batch/log/end_%j.log\n", comment_of(id), run);
+  text += "# After the last job of an assay batch: docs/cluster.md of assay.\n";
+  for (const std::string& each : site.prologue) text += each + "\n";
+  text +=
+      fmt::format("export ASSAY_RUN={}\n{} collect \"$ASSAY_RUN\" --quiet; export ASSAY_COLLECTED=$?\n", run, assay);
+  for (const std::string& each : site.on_end) text += each + "\n";
+  return text;
+}
 
 std::string batch_script(const ScriptInput& input) {
   const Site& site = input.site;
@@ -91,13 +131,38 @@ std::string batch_script(const ScriptInput& input) {
   text += "V=$S/verdict-$SLURM_JOB_ID-$N; rm -f \"$V\"\n";
   text += fmt::format("END=$((${{SLURM_JOB_END_TIME:-$(($(date +%s) + {:.0f}))}} - {}))\n", array.limit_s,
                       std::max<std::int64_t>(margin_s / 5, 1));
-  for (const std::string& each : site.prologue) text += each + "\n";
+  text += "# A start that begins no case leaves the reason where `assay status` finds it.\n";
+  text +=
+      "unready() { trap - ERR EXIT; echo \"$1\" | tee \"$S/unready-$SLURM_JOB_ID-$N\"; echo failed >\"$V\"; exit 1; "
+      "}\n";
+  if (!site.prologue.empty()) {
+    // A file that a line reads decides by its own exit status: commands within may fail.
+    text +=
+        "trap 'R=$?; [ ${#BASH_SOURCE[@]} -gt 1 ] || unready \"the prologue failed with exit status $R at: $(sed -n "
+        "${LINENO}p \"$0\")\"' ERR\n";
+    text += "trap 'R=$?; [ $R = 143 ] || unready \"the prologue ended the job with exit status $R\"' EXIT\n";
+    text += "trap 'exit 143' TERM\n";
+    for (const std::string& each : site.prologue) text += each + "\n";
+    text += "trap - ERR EXIT TERM; set +e\n";
+  }
   text += "set -u\n";  // not before: what sites load often asks for variables that are not set
   // Ranks that another launcher has left in the submitting shell would come before Slurm's.
   text += "unset ASSAY_RANK ASSAY_RANKS RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ASSAY_RENDEZVOUS\n";
-  std::string srun = "srun --kill-on-bad-exit=1 --wait=30";
-  for (const std::string& each : site.srun_extra) srun += " " + each;
-  text += fmt::format("{} {} run {}/experiment.toml --shard \"$S\" --until \"$END\" &\n", srun, assay, run);
+  // With `sbatch --export=NONE` srun would give the ranks nothing of this script's environment.
+  text += fmt::format("unset SLURM_EXPORT_ENV; export ASSAY_BATCH={}{}\n", array.id,
+                      site.cluster.empty() ? "" : " ASSAY_CLUSTER=" + site.cluster);
+  text += "[ -z \"${SLURM_CPUS_PER_TASK:-}\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
+  std::string assay_run;
+  for (const std::string& each : site.srun_extra) assay_run += " " + each;
+  assay_run += fmt::format(" {} run {}/experiment.toml --shard \"$S\"", assay, run);
+  text +=
+      fmt::format("O=$(srun --export=ALL --nodes={0} --ntasks={0} --ntasks-per-node=1{1} --node-ready 2>&1) || {{\n",
+                  array.shape.nodes, assay_run);
+  text += site.health.experiment.empty() || !site.requeue || !array.shape.node.empty() ? "" : elsewhere(input, run);
+  text +=
+      "  echo \"$O\"; unready \"$(grep -m1 '^assay: ' <<<\"$O\" || grep -v '^srun: error: .* task' <<<\"$O\" | "
+      "grep -m1 -i error || tail -n1 <<<\"$O\")\"; }\n";
+  text += fmt::format("srun --kill-on-bad-exit=1 --wait=30 --export=ALL{} --until \"$END\" &\n", assay_run);
   text += "STEP=$!; ENDED=0\n";
   text += "trap ': >\"$S/stop-$SLURM_JOB_ID-$N\"' USR1           # soon over: finish this case, then stop\n";
   text += "trap 'ENDED=1; kill -TERM $STEP 2>/dev/null' TERM    # cancelled, preempted or over: stop now\n";
@@ -112,7 +177,10 @@ std::string batch_script(const ScriptInput& input) {
   text += "  *) exit 1 ;;\n";
   text += "esac\n";
   if (site.requeue) {
-    text += fmt::format("if [ $ENDED = 0 ] && [ \"$N\" -lt {} ]; then\n", input.attempts - 1);
+    // Starts that assay asked for count, and not those after a preemption or the end of a node.
+    text += "A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
+    text += fmt::format("if [ $ENDED = 0 ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",
+                        input.attempts - 1);
     text += "  for W in 5 5 5 5 5 0; do                           # the controller may be away for a while\n";
     // Slurm ends the shell while it waits here, and starts the job again.
     text += "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\" && {\n";

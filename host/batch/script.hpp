@@ -24,6 +24,11 @@ void check_run_path(const std::filesystem::path& path);
 // Throws SiteError when a path has a character that a script or Slurm would read as something else.
 std::string batch_script(const ScriptInput& input);
 
+// The script of the job that comes after all arrays of a round: it collects, and then runs the site's lines with
+// ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`).
+std::string end_script(const Site& site, const std::string& id, const std::string& run_name,
+                       const std::filesystem::path& run, const std::filesystem::path& assay);
+
 // The options of sbatch that say where and how long a job runs, as the script has them: for questions to Slurm.
 std::vector<std::string> place_options(const Site& site, const Shape& shape, double limit_s);
 

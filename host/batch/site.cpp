@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <sstream>
 
 namespace assay::host::batch {
 namespace {
@@ -50,6 +51,16 @@ Kind<std::string> word_kind(std::string expected) {
   return kind;
 }
 
+// One name, and no list of several.
+Kind<std::string> one_word_kind(const std::string& expected) {
+  Kind<std::string> kind = word_kind(expected + ", and one alone");
+  kind.read = [word = kind.read](const Value& found) {
+    auto text = word(found);
+    return text && text->find(',') == std::string::npos ? text : std::nullopt;
+  };
+  return kind;
+}
+
 // A script has no other control characters than tabs.
 bool is_one_line(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) && c != '\t'; });
@@ -66,17 +77,31 @@ Kind<std::string> option_kind() {
 
 // Options of sbatch that say what a case asked for, or by which a batch is known: assay's own.
 bool is_of_assay(const std::string& option) {
-  constexpr std::array<std::string_view, 18> names{
-      "--nodes",  "--ntasks",   "--ntasks-per-node", "--array",      "--comment",   "--output", "--time", "--job-name",
-      "--signal", "--nodelist", "--requeue",         "--no-requeue", "--open-mode", "-N",       "-n",     "-a",
-      "-o",       "-t"};
-  const std::string_view name = std::string_view(option).substr(0, option.find_first_of("= "));
-  return std::find(names.begin(), names.end(), name) != names.end();
+  constexpr std::array<std::string_view, 20> names{"--nodes",     "--ntasks",   "--ntasks-per-node",
+                                                   "--array",     "--comment",  "--output",
+                                                   "--time",      "--job-name", "--signal",
+                                                   "--nodelist",  "--requeue",  "--no-requeue",
+                                                   "--open-mode", "-N",         "-n",
+                                                   "-a",          "-o",         "-t",
+                                                   "--clusters",  "-M"};
+  std::istringstream words(option);  // "--mem 4G -M other" is several
+  for (std::string word; words >> word;) {
+    const std::string_view name = std::string_view(word).substr(0, word.find('='));
+    // A letter may have its value right behind it: "-Mother", "-N2".
+    if (std::any_of(names.begin(), names.end(), [&](std::string_view each) {
+          return name == each || (each.size() == 2 && name.starts_with(each));
+        }))
+      return true;
+  }
+  return false;
 }
 
 Kind<std::string> sbatch_option_kind() {
   Kind<std::string> kind = option_kind();
-  kind.expected += ", and none that assay sets itself (--nodes, --ntasks, --array, --time, --output, --comment, ...)";
+  kind.expected +=
+      ", and none that assay sets itself (--nodes, --ntasks, --array, --time, --output, --comment, ...; in the place "
+      "of "
+      "--clusters the key 'cluster')";
   kind.read = [plain = kind.read](const Value& found) {
     auto option = plain(found);
     return option && !is_of_assay(*option) ? option : std::nullopt;
@@ -84,14 +109,31 @@ Kind<std::string> sbatch_option_kind() {
   return kind;
 }
 
-Kind<std::string> line_kind() {
-  Kind<std::string> kind = experiment::any_text("lines of a shell script");
+// "NAME", or "NAME=value".
+Kind<std::string> variable_kind() {
+  Kind<std::string> kind = experiment::any_text("names of variables, or \"NAME=value\"");
+  kind.read = [](const Value& found) -> std::optional<std::string> {
+    const auto* text = std::get_if<std::string>(&found);
+    if (!text || !is_one_line(*text)) return std::nullopt;
+    const std::string_view name = std::string_view(*text).substr(0, text->find('='));
+    const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+    const bool is_name = !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
+                         std::all_of(name.begin(), name.end(), fits);
+    return is_name ? std::optional(*text) : std::nullopt;
+  };
+  return kind;
+}
+
+Kind<std::string> line_kind_of(std::string expected) {
+  Kind<std::string> kind = experiment::any_text(std::move(expected));
   kind.read = [](const Value& found) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&found);
     return text && is_one_line(*text) ? std::optional(*text) : std::nullopt;
   };
   return kind;
 }
+
+Kind<std::string> line_kind() { return line_kind_of("lines of a shell script"); }
 
 Kind<double> above_0() {
   return {"a number above 0",
@@ -123,10 +165,33 @@ Row list(std::string section, std::string key, Kind<std::string> kind, Find find
           }};
 }
 
+Kind<std::string> text_of_file() { return line_kind_of("the file of an experiment, as configs/node-check.toml"); }
+
+// 8, or "h100:8".
+bool store_gpus(const Value& found, Site& site) {
+  const auto store = [&](const Value& count) {
+    const auto number = experiment::integer(0, 1024).read(count);
+    if (number) site.gpus_per_node = *number;
+    return number.has_value();
+  };
+  const auto* text = std::get_if<std::string>(&found);
+  if (!text) return store(found);
+  const std::size_t colon = text->find(':');
+  const std::string type = text->substr(0, colon), count = colon == std::string::npos ? "" : text->substr(colon + 1);
+  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; };
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c); };
+  if (type.empty() || !std::all_of(type.begin(), type.end(), is_of_name)) return false;
+  if (count.empty() || count.size() > 4 || !std::all_of(count.begin(), count.end(), is_digit)) return false;
+  site.gpu_type = type;
+  return store(Value(static_cast<std::int64_t>(std::stoll(count))));
+}
+
 const std::vector<Row>& rows() {
   using namespace experiment;
   const std::string name = "a name without blanks or quotes";
   static const std::vector<Row> table{
+      row(
+          "slurm", "cluster", one_word_kind(name), [](Site & s) -> auto& { return s.cluster; }),
       row(
           "slurm", "partition", word_kind(name), [](Site & s) -> auto& { return s.partition; }),
       row(
@@ -138,8 +203,7 @@ const std::vector<Row>& rows() {
           [](Site & s) -> auto& { return s.constraint; }),
       row(
           "slurm", "reservation", word_kind(name), [](Site & s) -> auto& { return s.reservation; }),
-      row(
-          "slurm", "gpus_per_node", integer(0, 1024), [](Site & s) -> auto& { return s.gpus_per_node; }),
+      {"slurm", "gpus_per_node", "an integer from 0 to 1024, or \"TYPE:NUMBER\" as \"h100:8\"", false, store_gpus},
       row(
           "slurm", "time_max", duration(), [](Site & s) -> auto& { return s.time_max; }),
       row(
@@ -153,7 +217,11 @@ const std::vector<Row>& rows() {
       list(
           "slurm", "srun_extra", option_kind(), [](Site & s) -> auto& { return s.srun_extra; }),
       list(
+          "slurm", "environment", variable_kind(), [](Site & s) -> auto& { return s.environment; }),
+      list(
           "slurm", "prologue", line_kind(), [](Site & s) -> auto& { return s.prologue; }),
+      list(
+          "slurm", "on_end", line_kind(), [](Site & s) -> auto& { return s.on_end; }),
       row(
           "slurm", "assay", word_kind("the path of the program assay on the nodes, without blanks"),
           [](Site & s) -> auto& { return s.assay; }),
@@ -168,6 +236,14 @@ const std::vector<Row>& rows() {
           "slurm.limits", "case_budget", duration(), [](Site & s) -> auto& { return s.limits.case_budget; }),
       row(
           "slurm.limits", "margin", duration(), [](Site & s) -> auto& { return s.limits.margin; }),
+      row(
+          "slurm.health", "experiment", text_of_file(), [](Site & s) -> auto& { return s.health.experiment; }),
+      row(
+          "slurm.health", "tflop_per_s_min", above_0(), [](Site & s) -> auto& { return s.health.tflop_per_s_min; }),
+      row(
+          "slurm.health", "gbytes_per_s_min", above_0(), [](Site & s) -> auto& { return s.health.gbytes_per_s_min; }),
+      row(
+          "slurm.health", "timeout_s", integer(1, 86400), [](Site & s) -> auto& { return s.health.timeout_s; }),
       row(
           "slurm.canary", "enable", flag(), [](Site & s) -> auto& { return s.canary; }),
   };
@@ -268,6 +344,12 @@ class SiteReader {
                       "cases",
                       site_.kind));
     expand_excluded();
+    // A path is one beside the site file.
+    if (std::string& file = site_.health.experiment; !file.empty())
+      file = fs::absolute(site_.file.parent_path() / file).lexically_normal().string();
+    if (places_.contains("tflop_per_s_min") || places_.contains("gbytes_per_s_min") || places_.contains("timeout_s"))
+      if (site_.health.experiment.empty() && mistakes_.empty())
+        mistakes_.add(start, "[slurm.health] has limits and no experiment; expected experiment = \"node-check.toml\"");
     return std::move(site_);
   }
 
@@ -303,12 +385,14 @@ class SiteReader {
     const bool is_kind = name.find('.') == std::string::npos;
     if (is_kind) known.emplace_back("limits");
     if (is_kind && name != "kubernetes") known.emplace_back("canary");
+    if (name == "slurm") known.emplace_back("health");
     for (const TableMember& member : table.members) {
       const auto row = std::find_if(rows().begin(), rows().end(),
                                     [&](const Row& r) { return r.section == name && r.key == member.key; });
       if (row != rows().end())
         value(*row, member);
-      else if (is_kind && (member.key == "limits" || member.key == "canary"))
+      else if (is_kind &&
+               (member.key == "limits" || member.key == "canary" || (name == "slurm" && member.key == "health")))
         section(member.node, name + "." + member.key);
       else
         unknown(member, name, known);
@@ -336,6 +420,13 @@ class SiteReader {
 };
 
 }  // namespace
+
+bool Site::asks_for_gpus() const {
+  return gpus_per_node > 0 || std::any_of(sbatch_extra.begin(), sbatch_extra.end(), [](const std::string& option) {
+           return option.starts_with("--gpus") || option.starts_with("-G") ||
+                  (option.starts_with("--gres") && option.find("gpu") != std::string::npos);
+         });
+}
 
 SiteResult site_from_text(std::string_view text, const fs::path& file) {
   Mistakes mistakes;

@@ -5,6 +5,7 @@
 #pragma once
 #include "common/usage_error.hpp"
 #include "experiment/mistake.hpp"
+#include "shard/shard_plan.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -28,20 +29,27 @@ struct SiteLimits {
 struct Site {
   std::string name;  // of its file
   std::filesystem::path file;
-  std::string kind = "slurm";                                    // the name of its table; a row of site_kinds.hpp
-  std::vector<std::string> hosts;                                // [ssh]: "a", "user@b:2"
-  std::string name_space, image, volume, mount;                  // [kubernetes]
+  std::string kind = "slurm";                    // the name of its table; a row of site_kinds.hpp
+  std::vector<std::string> hosts;                // [ssh]: "a", "user@b:2"
+  std::string name_space, image, volume, mount;  // [kubernetes]
+  std::string cluster;  // of several that one Slurm knows; "": the one of the machine that submits
   std::string partition, account, qos, constraint, reservation;  // "": the scheduler's default
   std::int64_t gpus_per_node = 0;
+  std::string gpu_type;                                        // "h100"; "": any
   std::chrono::milliseconds time_max = std::chrono::hours(1);  // of one job
   bool requeue = true;
   bool exclusive = true;                              // whole nodes: a neighbour would be measured, too
   std::vector<std::string> exclude;                   // nodes
   std::vector<std::string> sbatch_extra, srun_extra;  // options, as they are
+  std::vector<std::string> environment;               // that the node's processes have: "NAME" or "NAME=value"
   std::vector<std::string> prologue;                  // lines of the batch script before assay starts
+  std::vector<std::string> on_end;                    // lines of a script that runs once the batch has ended
   std::string assay;                                  // the program's path on the nodes; "": this one's
   SiteLimits limits;
+  shard::HealthRule health;
   bool canary = true;  // the cheapest case first; the others when it is ok
+
+  bool asks_for_gpus() const;  // by gpus_per_node, or by options of sbatch
 
   // What cases can take of one job.
   std::chrono::milliseconds capacity() const { return time_max - limits.margin; }

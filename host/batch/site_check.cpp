@@ -56,6 +56,11 @@ class SiteCheck {
                       did_you_mean(site_.partition, {names.begin(), names.end()})));
     for (const NodeState& node : nodes_)
       if (is_of_site(node)) of_site_.push_back(&node);
+    const std::string name = of_site_.empty() ? "" : partition_of(*of_site_.front());
+    const auto states = slurm_.partition_states();
+    // Slurm takes jobs for it, and lets them wait.
+    if (const auto state = states.find(name); is_partition_known_ && state != states.end() && state->second != "up")
+      add("[slurm] partition", "'" + name + "'", fmt::format("it is {}; jobs wait until it is up", state->second));
   }
 
   // A job above the partition's limit is taken, and waits for ever.
@@ -67,6 +72,10 @@ class SiteCheck {
       most_s = std::max(most_s, *limit_s);
     }
     const auto wanted_s = static_cast<std::int64_t>(site_.time_max.count() / 1000);
+    if (const auto longest_s = site_.qos.empty() ? std::nullopt : slurm_.longest_of_qos_s(site_.qos);
+        longest_s && *longest_s > 0 && wanted_s > *longest_s)
+      add("[slurm] time_max", fmt::format("{} min", wanted_s / 60),
+          fmt::format("the qos '{}' allows {} min at most", site_.qos, *longest_s / 60));
     if (!of_site_.empty() && wanted_s > most_s)
       add("[slurm] time_max", fmt::format("{} min", wanted_s / 60),
           fmt::format("{} {} min at most", is_partition_known_ ? "the partition allows" : "the partitions allow",
@@ -92,12 +101,17 @@ class SiteCheck {
             "the cluster has no such node" + did_you_mean(name, {names.begin(), names.end()}));
   }
 
-  // With the partition where it is right, so that an answer is about the setting alone.
-  void ask(const std::string& setting, const std::string& found, const std::string& option) {
-    // As the script's line splits it: "--mem 4G" is two words.
+  static std::vector<std::string> words_of(const std::string& option) {
     std::vector<std::string> options;
     std::istringstream words(option);
     for (std::string word; words >> word;) options.push_back(word);
+    return options;
+  }
+
+  // With the partition where it is right, so that an answer is about the setting alone.
+  void ask(const std::string& setting, const std::string& found, const std::string& option) {
+    // As the script's line splits it: "--mem 4G" is two words.
+    std::vector<std::string> options = words_of(option);
     if (is_partition_known_ && !site_.partition.empty()) options.push_back("--partition=" + site_.partition);
     if (const auto refusal = slurm_.why_refused(options)) add(setting, "'" + found + "'", *refusal);
   }
@@ -111,6 +125,12 @@ class SiteCheck {
     ask_if("constraint", site_.constraint);
     ask_if("reservation", site_.reservation);
     for (const std::string& option : site_.sbatch_extra) ask("[slurm] sbatch_extra", option, option);
+    for (const std::string& option : site_.srun_extra) {
+      std::vector<std::string> options = words_of(option);
+      if (is_partition_known_ && !site_.partition.empty()) options.push_back("--partition=" + site_.partition);
+      if (const auto refusal = slurm_.why_srun_refused(options))
+        add("[slurm] srun_extra", "'" + option + "'", *refusal);
+    }
   }
 
   void check_shapes() {
@@ -127,10 +147,14 @@ class SiteCheck {
 
   // What is right by itself may be wrong together.
   void check_whole() {
-    for (const Shape& shape : shapes_)
-      if (const auto refusal =
-              slurm_.why_refused(place_options(site_, shape, std::chrono::duration<double>(site_.time_max).count())))
+    for (const Shape& shape : shapes_) {
+      std::vector<std::string> options;
+      for (const std::string& option :
+           place_options(site_, shape, std::chrono::duration<double>(site_.time_max).count()))
+        for (std::string& word : words_of(option)) options.push_back(std::move(word));
+      if (const auto refusal = slurm_.why_refused(options))
         problems_.push_back(fmt::format("{}: {}", shape.text(), *refusal));
+    }
   }
 
   const Site& site_;

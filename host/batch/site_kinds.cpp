@@ -14,11 +14,11 @@ namespace {
 
 constexpr SiteKind kinds[] = {
     {"slurm", "Slurm",
-     [](const Submission&, const std::filesystem::path&) -> std::unique_ptr<const Scheduler> {
-       return std::make_unique<const Slurm>();
+     [](const Submission& submission, const std::filesystem::path&) -> std::unique_ptr<const Scheduler> {
+       return std::make_unique<const Slurm>(submission.cluster);
      },
      batch_script,
-     [](const Site& site, const std::vector<Shape>& shapes) { return check_site(site, shapes, Slurm()); }},
+     [](const Site& site, const std::vector<Shape>& shapes) { return check_site(site, shapes, Slurm(site.cluster)); }},
     {"ssh", "the hosts",
      [](const Submission& submission, const std::filesystem::path& run) -> std::unique_ptr<const Scheduler> {
        return std::make_unique<const HostsScheduler>(submission, run);
@@ -52,9 +52,15 @@ std::unique_ptr<const Scheduler> scheduler_of(const Submission& submission, cons
   return site_kind(submission.kind).scheduler(submission, run);
 }
 
+std::vector<QueuedJob> queue_of(const Submission& submission, const std::filesystem::path& run) {
+  // Jobs of one batch may be on several clusters.
+  return submission.kind == "slurm" ? queue_of(submission) : scheduler_of(submission, run)->queue(submission.users);
+}
+
 std::unique_ptr<const Scheduler> scheduler_of(const Site& site) {
   Submission submission;
   submission.kind = site.kind, submission.hosts = site.hosts, submission.name_space = site.name_space;
+  submission.cluster = site.cluster;
   return scheduler_of(submission, {});
 }
 

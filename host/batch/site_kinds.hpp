@@ -32,4 +32,7 @@ std::vector<std::string> names_of_site_kinds();
 std::unique_ptr<const Scheduler> scheduler_of(const Submission& submission, const std::filesystem::path& run);
 std::unique_ptr<const Scheduler> scheduler_of(const Site& site);
 
+// The jobs of a batch that wait or run. Throws SchedulerError.
+std::vector<QueuedJob> queue_of(const Submission& submission, const std::filesystem::path& run);
+
 }  // namespace assay::host::batch

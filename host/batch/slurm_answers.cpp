@@ -111,13 +111,33 @@ std::vector<QueuedJob> parse_queue(std::string_view output) {
   return jobs;
 }
 
-std::optional<std::string> parse_submitted(std::string_view output) {
-  std::optional<std::string> found;
+std::optional<SubmittedJob> parse_submitted(std::string_view output) {
+  std::vector<SubmittedJob> found;
+  if (output.find("Submitted batch job") != std::string_view::npos) return std::nullopt;  // --parsable did not arrive
   for_each_line(output, [&](std::string_view line) {
-    line = trimmed(line.substr(0, line.find(';')));
-    if (number_in(line)) found = std::string(line);
+    const std::size_t semicolon = line.find(';');
+    const std::string_view number = trimmed(line.substr(0, semicolon));
+    if (number_in(number))
+      found.push_back({std::string(number),
+                       semicolon == std::string_view::npos ? "" : std::string(trimmed(line.substr(semicolon + 1)))});
   });
-  return found;
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+std::string text_of(const SubmittedJob& job) {
+  return job.cluster.empty() ? job.number : job.number + ";" + job.cluster;
+}
+
+std::string parse_end_of_job(std::string_view output) {
+  const auto word_after = [&](std::string_view key) -> std::string_view {
+    const std::size_t at = output.find(key);
+    if (at == std::string_view::npos) return {};
+    const std::string_view rest = output.substr(at + key.size());
+    return rest.substr(0, rest.find_first_of(" \n"));
+  };
+  const std::string_view state = word_after(" JobState="), code = word_after(" ExitCode=");
+  if (state.empty()) return "";
+  return code.empty() ? std::string(state) : fmt::format("{}, exit code {}", state, code);
 }
 
 bool NodeState::is_usable(bool with_reservation) const {
@@ -160,6 +180,18 @@ std::vector<NodeState> parse_nodes(std::string_view output) {
     nodes.push_back(std::move(node));
   });
   return nodes;
+}
+
+std::map<std::string, std::string> parse_partition_states(std::string_view output) {
+  std::map<std::string, std::string> states;
+  for_each_line(output, [&](std::string_view line) {
+    const auto fields = split(line, '|');
+    if (fields.size() != 2) return;
+    std::string_view name = trimmed(fields[0]);
+    if (name.ends_with('*')) name.remove_suffix(1);
+    if (!name.empty()) states[std::string(name)] = trimmed(fields[1]);
+  });
+  return states;
 }
 
 std::optional<std::string> parse_config_value(std::string_view output, std::string_view name) {
@@ -206,6 +238,35 @@ std::string time_limit_text(double seconds) {
   return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
 }
 
+namespace {
+
+constexpr std::size_t most_nodes = 1'000'000;
+
+// "r[1-2]n[01-02]": the first brackets with what comes before them, times the rest. False when it is no such name.
+bool expand_name(std::string_view word, const std::string& before, std::vector<std::string>& nodes) {
+  const std::size_t open = word.find('['), close = word.find(']', open == std::string_view::npos ? 0 : open);
+  if (open == std::string_view::npos) {
+    if (close != std::string_view::npos || nodes.size() >= most_nodes) return false;
+    nodes.push_back(before + std::string(word));
+    return true;
+  }
+  if (close == std::string_view::npos || word.substr(0, open).find(']') != std::string_view::npos) return false;
+  for (const std::string_view part : split(word.substr(open + 1, close - open - 1), ',')) {
+    const std::size_t dash = part.find('-');
+    const std::string_view first = part.substr(0, dash);
+    const auto from = number_in(first);
+    const auto to = dash == std::string_view::npos ? from : number_in(part.substr(dash + 1));
+    if (!from || !to || *to < *from || *to - *from > 100000) return false;
+    for (std::int64_t n = *from; n <= *to; ++n)
+      if (!expand_name(word.substr(close + 1), fmt::format("{}{}{:0{}}", before, word.substr(0, open), n, first.size()),
+                       nodes))
+        return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<std::vector<std::string>> expand_nodes(std::string_view list) {
   std::vector<std::string> nodes;
   while (!list.empty()) {
@@ -215,24 +276,7 @@ std::optional<std::vector<std::string>> expand_nodes(std::string_view list) {
       depth += list[end] == '[' ? 1 : list[end] == ']' ? -1 : 0;
     const std::string_view word = list.substr(0, end);
     list.remove_prefix(std::min(end + 1, list.size()));
-    const std::size_t open = word.find('[');
-    if (word.empty() || (open == std::string_view::npos && word.find(']') != std::string_view::npos))
-      return std::nullopt;
-    if (open == std::string_view::npos) {
-      nodes.emplace_back(word);
-      continue;
-    }
-    const std::size_t close = word.find(']', open);
-    if (close == std::string_view::npos || word.find('[', close) != std::string_view::npos) return std::nullopt;
-    for (const std::string_view part : split(word.substr(open + 1, close - open - 1), ',')) {
-      const std::size_t dash = part.find('-');
-      const std::string_view first = part.substr(0, dash);
-      const auto from = number_in(first);
-      const auto to = dash == std::string_view::npos ? from : number_in(part.substr(dash + 1));
-      if (!from || !to || *to < *from || *to - *from > 100000) return std::nullopt;
-      for (std::int64_t n = *from; n <= *to; ++n)
-        nodes.push_back(fmt::format("{}{:0{}}{}", word.substr(0, open), n, first.size(), word.substr(close + 1)));
-    }
+    if (word.empty() || !expand_name(word, "", nodes)) return std::nullopt;
   }
   return nodes;
 }

@@ -2,6 +2,7 @@
 // answers.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ struct QueuedJob {
   std::string nodes;           // "n[1-3]"
   std::string reason;          // why it waits
   std::string comment;
+  std::string cluster;  // that was asked; "": the one of this machine
 
   bool has_task(std::int64_t task) const;
   bool is_active() const;   // it waits, runs, or will run again; not over
@@ -32,8 +34,19 @@ inline constexpr std::string_view queue_format = "%A|%F|%K|%T|%N|%r|%k";
 // Lines that are none of these are left out.
 std::vector<QueuedJob> parse_queue(std::string_view squeue_output);
 
-// "123" of `sbatch --parsable`: "123" or "123;cluster". Nothing when there is no number.
-std::optional<std::string> parse_submitted(std::string_view sbatch_output);
+// The number of a job, and the cluster that has it: "" for the one of this machine.
+struct SubmittedJob {
+  std::string number, cluster;
+  bool operator==(const SubmittedJob&) const = default;
+};
+// Of `sbatch --parsable`: "123" or "123;cluster". Nothing unless exactly one line is such an answer: a site may have
+// put a program of another mind in the place of sbatch.
+std::optional<SubmittedJob> parse_submitted(std::string_view sbatch_output);
+// The same in the file where it is kept.
+std::string text_of(const SubmittedJob& job);
+
+// "FAILED, exit code 0:53" of `scontrol --oneliner show job`; "" when it says no such thing.
+std::string parse_end_of_job(std::string_view scontrol_output);
 
 struct NodeState {
   std::string name;
@@ -49,6 +62,9 @@ struct NodeState {
 };
 inline constexpr std::string_view nodes_format = "%N|%T|%c|%G|%f|%l|%P";
 std::vector<NodeState> parse_nodes(std::string_view sinfo_output);
+
+// "gpu*|up" by line: the partitions with their states.
+std::map<std::string, std::string> parse_partition_states(std::string_view sinfo_output);
 
 // The value of "Name   = value" in what `scontrol show config` says.
 std::optional<std::string> parse_config_value(std::string_view scontrol_output, std::string_view name);

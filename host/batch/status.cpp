@@ -19,7 +19,7 @@ class StatusReader {
       : run_(run), submission_(submission), queue_(queue), now_s_(now_s) {
     if (queue_)
       for (const QueuedJob& job : *queue_) {
-        by_array_[job.array].push_back(&job);
+        by_array_[text_of({job.array, job.cluster})].push_back(&job);
         by_comment_[job.comment].push_back(&job);
       }
     for (const SubmittedArray& array : submission_.arrays)
@@ -30,6 +30,7 @@ class StatusReader {
     for (const SubmittedArray& array : submission_.arrays)
       for (std::int64_t task = 0; task < array.tasks; ++task) read_shard(array, task);
     for (auto& [index, c] : cases_) status_.cases.push_back(std::move(c));
+    status_.unhealthy = shard::unhealthy_nodes(batch_folder(run_));
     estimate_end();
     return std::move(status_);
   }
@@ -38,7 +39,7 @@ class StatusReader {
   // The line of the queue that holds the task; null when there is none, or the scheduler said nothing.
   const QueuedJob* job_of(const SubmittedArray& array, std::int64_t task) const {
     if (!queue_) return nullptr;
-    // By its number or its comment: sbatch's answer may have been lost, and an array may have been taken twice.
+    // As SubmittedArray::has().
     const auto in = [&](const auto& jobs, const std::string& key) -> const QueuedJob* {
       const auto found = jobs.find(key);
       if (found != jobs.end())
@@ -46,7 +47,7 @@ class StatusReader {
           if (job->is_active() && (job->tasks.empty() || job->has_task(task))) return job;
       return nullptr;
     };
-    const QueuedJob* by_number = array.job ? in(by_array_, *array.job) : nullptr;
+    const QueuedJob* by_number = array.job ? in(by_array_, text_of({*array.job, array.cluster})) : nullptr;
     return by_number ? by_number : in(by_comment_, comment_of(array.id));
   }
 
@@ -58,6 +59,11 @@ class StatusReader {
     const bool is_running = job && !job->is_pending();
     for (std::size_t i = 0; i < state.attempts.size(); ++i)
       add_attempt(array, task, state.attempts[i], i + 1 == state.attempts.size(), is_running);
+    for (const shard::Attempt& attempt : state.attempts) add_nodes(array, task, folder, attempt.claim.start);
+    for (shard::UnreadyStart& start : shard::unready_starts(folder)) {
+      add_nodes(array, task, folder, start.start);
+      status_.unready.push_back({array.number, task, std::move(start)});
+    }
     double open_s = 0;
     for (std::size_t i = 0; i < plan.cases.size(); ++i) {
       CaseStatus c = status_of(array, task, plan, state, plan.cases[i], job);
@@ -67,6 +73,11 @@ class StatusReader {
       cases_[c.index] = std::move(c);  // a later array has the last word
     }
     if (open_s > 0) (is_running ? running_s_ : waiting_s_).push_back(open_s);
+  }
+
+  void add_nodes(const SubmittedArray& array, std::int64_t task, const fs::path& folder, const shard::JobStart& start) {
+    for (shard::NodeReady& ready : shard::read_nodes_ready(folder, start))
+      status_.nodes.push_back({array.number, task, start, std::move(ready)});
   }
 
   CaseStatus status_of(const SubmittedArray& array, std::int64_t task, const shard::ShardPlan& plan,

@@ -2,6 +2,8 @@
 #pragma once
 #include "batch/slurm_answers.hpp"
 #include "batch/submission.hpp"
+#include "shard/node_health.hpp"
+#include "shard/node_ready.hpp"
 #include "shard/shard_state.hpp"
 
 #include <cstdint>
@@ -53,9 +55,25 @@ struct AttemptStatus {
   std::string verdict, reason;  // "" while it goes on; "killed" when it said nothing, "unknown" when nobody can tell
 };
 
+// A start of a job that began no case.
+struct UnreadyStatus {
+  std::int64_t array = 0, task = 0;
+  shard::UnreadyStart start;
+};
+
+// What a start of a job found on one of its nodes before its first case.
+struct NodeStatus {
+  std::int64_t array = 0, task = 0;
+  shard::JobStart start;
+  shard::NodeReady ready;
+};
+
 struct RunStatus {
   std::vector<CaseStatus> cases;  // by index
   std::vector<AttemptStatus> attempts;
+  std::vector<UnreadyStatus> unready;
+  std::vector<NodeStatus> nodes;  // of each attempt and each unready start
+  std::vector<shard::UnhealthyNode> unhealthy;
   std::string scheduler_problem;  // "" when the queue was read
   double node_hours_used = 0;
   std::optional<double> expected_end_s;  // by the budgets; nothing when nothing runs or waits

@@ -13,6 +13,7 @@
 
 #include "batch/named_batch.hpp"
 #include "batch/site_kinds.hpp"
+#include "batch/submit.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/palette.hpp"
@@ -59,20 +60,38 @@ class Lines {
 };
 
 // Prints the last lines of the batch scripts of lost cases: they hold Slurm's own errors.
-void say_why_lost(const fs::path& run, const RunStatus& status) {
+void say_why_lost(const fs::path& run, const Submission& submission, const RunStatus& status) {
   std::set<std::string> told;
   for (const CaseStatus& c : status.cases) {
     if (c.state != CaseState::lost && c.state != CaseState::quarantined) continue;
     if (c.job.empty() || told.size() >= 3 || !told.insert(c.job).second) continue;
     const fs::path log = batch_folder(run) / "log" / (c.job + ".log");
     std::error_code ignored;
-    if (!fs::is_regular_file(log, ignored)) continue;
+    if (!fs::is_regular_file(log, ignored)) {
+      if (submission.kind != "slurm") continue;  // Kubernetes keeps the logs of pods
+      const std::string ended = Slurm(submission.arrays[static_cast<std::size_t>(c.array)].cluster).how_ended(c.job);
+      fmt::print(
+          "job {} has left no log{}: it was cancelled before it began, or its node does not see {}; then submit with "
+          "--output on a file system that login node and nodes share\n",
+          c.job, ended.empty() ? "" : " (" + ended + ")", run.string());
+      continue;
+    }
     std::string text = read_file(log);
     while (!text.empty() && text.back() == '\n') text.pop_back();
     fmt::print("log of job {}: {}\n", c.job, log.string());
     if (!text.empty())
       fmt::print("  {}\n", text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1));
   }
+}
+
+// Which nodes were looked at before a first case, and which of them were not as the site file says.
+void say_nodes(const RunStatus& status) {
+  std::set<std::string> ready, unready;
+  for (const NodeStatus& each : status.nodes) (each.ready.is_ready() ? ready : unready).insert(each.ready.node);
+  if (!ready.empty()) fmt::print("nodes ready: {}\n", fmt::join(ready, ", "));
+  for (const shard::UnhealthyNode& each : status.unhealthy)
+    fmt::print("unhealthy, and left out: {} ({})\n", each.node, each.reason);
+  if (!unready.empty()) fmt::print("nodes not ready: {}\n", fmt::join(unready, ", "));
 }
 
 void print_text(const fs::path& run, const RunStatus& status, bool all) {
@@ -120,7 +139,14 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
                               a.nodes.empty() ? "(unknown)" : fmt::format("{}", fmt::join(a.nodes, ", ")),
                               a.reason.empty() ? "" : ": " + a.reason));
   }
-  say_why_lost(run, status);
+  say_nodes(status);
+  {
+    Lines lines(all);
+    for (const UnreadyStatus& each : status.unready)
+      lines.add(fmt::format("job {} at shard {}-{:04} began no case: {}", each.start.start.job, each.array, each.task,
+                            each.start.reason));
+  }
+  say_why_lost(run, read_submission(run), status);
   const auto counts_of = status.counts();
   std::vector<std::string> again;
   for (const char* word : {"lost", "quarantined", "blocked"})
@@ -168,13 +194,44 @@ Json to_json(const fs::path& run, const RunStatus& status) {
                         {"verdict", a.is_going_on ? "" : a.verdict},
                         {"reason", a.reason}});
   json["attempts"] = std::move(attempts);
+  Json unready = Json::array();
+  for (const UnreadyStatus& each : status.unready)
+    unready.push_back({{"shard", fmt::format("{}-{:04}", each.array, each.task)},
+                       {"job", each.start.start.job},
+                       {"restart", each.start.start.restart},
+                       {"at", time_text(each.start.at_s)},
+                       {"reason", each.start.reason}});
+  json["unready_starts"] = std::move(unready);
+  Json nodes = Json::array();
+  for (const NodeStatus& each : status.nodes) {
+    Json one{{"shard", fmt::format("{}-{:04}", each.array, each.task)},
+             {"job", each.start.job},
+             {"restart", each.start.restart}};
+    one.update(Json::parse(shard::json_text(each.ready)));
+    nodes.push_back(std::move(one));
+  }
+  json["nodes"] = std::move(nodes);
+  json["unhealthy"] = Json::array();
+  for (const shard::UnhealthyNode& each : status.unhealthy)
+    json["unhealthy"].push_back({{"node", each.node}, {"reason", each.reason}});
   return json;
+}
+
+// For a hook that drains nodes.
+int say_unhealthy(const fs::path& run) {
+  Json nodes = Json::array();
+  for (const shard::UnhealthyNode& each : shard::unhealthy_nodes(batch_folder(run)))
+    nodes.push_back({{"node", each.node}, {"reason", each.reason}});
+  const Json json{{"schema", "assay.unhealthy-nodes/1"}, {"run", run.string()}, {"nodes", nodes}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return nodes.empty() ? exit_ok : exit_failed;
 }
 
 }  // namespace
 
 int show_status(const StatusRequest& request) {
   const fs::path run = batch_run(request.run);
+  if (request.unhealthy) return say_unhealthy(run);
   const bool watches = request.watch.has_value();
   const double period_s = request.watch.value_or(0);
   if (watches && !(period_s >= 1 && period_s <= 86400))
@@ -195,19 +252,23 @@ int show_status(const StatusRequest& request) {
 int cancel(const std::string& given) {
   const fs::path run = batch_run(given);
   const Submission submission = read_submission(run);
-  const auto scheduler = scheduler_of(submission, run);
-  // Jobs are found in the queue, not by the files: a job whose number was lost is found, too, and none of another
-  // user's is hit.
-  std::set<std::string> jobs;
-  for (const QueuedJob& job : scheduler->queue(submission.users))
+  std::map<std::string, std::set<std::string>> jobs;  // by cluster
+  for (const QueuedJob& job : queue_of(submission, run))
     for (const SubmittedArray& array : submission.arrays)
-      if (job.is_active() && job.comment == comment_of(array.id)) jobs.insert(job.array);
+      if (job.is_active() && (array.has(job) || job.comment == comment_of(array.id + "-end")))
+        jobs[job.cluster].insert(job.array);
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;
   }
-  scheduler->cancel({jobs.begin(), jobs.end()});
-  fmt::print("cancelled: {} job{}; finished cases are kept\n", jobs.size(), jobs.size() == 1 ? "" : "s");
+  std::size_t count = 0;
+  for (const auto& [cluster, numbers] : jobs) {
+    Submission of_cluster = submission;
+    of_cluster.cluster = cluster;
+    scheduler_of(of_cluster, run)->cancel({numbers.begin(), numbers.end()});
+    count += numbers.size();
+  }
+  fmt::print("cancelled: {} job{}; finished cases are kept\n", count, count == 1 ? "" : "s");
   return exit_ok;
 }
 

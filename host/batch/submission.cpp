@@ -54,6 +54,7 @@ Submission read_submission(const fs::path& run) try {
   submission.kind = json.value("kind", submission.kind);
   submission.hosts = json.value("hosts", submission.hosts);
   submission.name_space = json.value("namespace", "");
+  if (const auto cluster = json.find("cluster"); cluster != json.end()) cluster->get_to(submission.cluster);
   json.at("submitted_s").get_to(submission.submitted_s);
   if (const auto users = json.find("users"); users != json.end()) users->get_to(submission.users);
   json.at("attempts").get_to(submission.attempts);
@@ -73,7 +74,9 @@ Submission read_submission(const fs::path& run) try {
     if (const fs::path file = job_file(run, array.number); fs::exists(file, ignored)) {
       std::string text = read_file(file);
       while (!text.empty() && text.back() == '\n') text.pop_back();
-      if (!text.empty()) array.job = std::move(text);
+      const std::size_t semicolon = text.find(';');
+      if (semicolon != std::string::npos) array.cluster = text.substr(semicolon + 1);
+      if (!text.empty()) array.job = text.substr(0, semicolon);
     }
     submission.arrays.push_back(std::move(array));
   }
@@ -105,6 +108,7 @@ void write_submission(const fs::path& run, const Submission& submission) {
                   {"kind", submission.kind},
                   {"hosts", submission.hosts},
                   {"namespace", submission.name_space},
+                  {"cluster", submission.cluster},
                   {"submitted_s", submission.submitted_s},
                   {"users", submission.users},
                   {"attempts", submission.attempts},
@@ -113,8 +117,20 @@ void write_submission(const fs::path& run, const Submission& submission) {
   write_file_atomically(batch_folder(run) / "submission.json", json.dump(1) + "\n", Durable::yes);
 }
 
-void write_job(const fs::path& run, const SubmittedArray& array, const std::string& job) {
-  write_file_atomically(job_file(run, array.number), job + "\n", Durable::yes);
+void set_job(const fs::path& run, SubmittedArray& array, const SubmittedJob& job) {
+  write_file_atomically(job_file(run, array.number), text_of(job) + "\n", Durable::yes);
+  array.job = job.number, array.cluster = job.cluster;
+}
+
+bool SubmittedArray::has(const QueuedJob& queued) const {
+  return (job && *job == queued.array && cluster == queued.cluster) || queued.comment == comment_of(id);
+}
+
+std::set<std::string> clusters_of(const Submission& submission) {
+  std::set<std::string> clusters;
+  for (const SubmittedArray& array : submission.arrays) clusters.insert(array.job ? array.cluster : submission.cluster);
+  if (clusters.empty()) clusters.insert(submission.cluster);
+  return clusters;
 }
 
 SubmissionLock::SubmissionLock(const fs::path& run) {

@@ -4,10 +4,13 @@
 //   <run>/batch/array-0.sbatch        the script of one
 //   <run>/batch/array-0.job           its job, once sbatch has answered
 //   <run>/batch/shards/0-0003/        array 0, task 3 (shard/shard_plan.hpp)
+//   <run>/batch/end-0.sbatch          what runs after the arrays of round 0, where the site has something to run
+//   <run>/batch/end-0.job             its job
 //   <run>/batch/lock                  see SubmissionLock
 //   <run>/batch/log/                  what the batch scripts print
 #pragma once
 #include "batch/packing.hpp"
+#include "batch/slurm_answers.hpp"
 #include "common/fd.hpp"
 
 #include <cstdint>
@@ -32,7 +35,10 @@ struct SubmittedArray {
   std::string id;  // unique: the comment of its jobs, by which they are found when sbatch's answer was lost
   std::optional<std::string> job;  // of the array, once it is known; job_gone where it has ended without being told
 
-  bool is_job(const std::string& number) const { return job && *job == number; }
+  std::string cluster;  // that has the job; "": the one of the machine that submits
+  // By its number or its comment: sbatch's answer may have been lost, a site may change comments, and an array may have
+  // been taken twice.
+  bool has(const QueuedJob& queued) const;
 
   std::filesystem::path shard_folder(const std::filesystem::path& run, std::int64_t task) const;
   std::filesystem::path script_file(const std::filesystem::path& run) const;
@@ -43,6 +49,7 @@ struct Submission {
   std::string experiment_hash;  // of the run's experiment.toml
   std::string plugin_file, plugin_hash;
   std::string site;                // the file it was submitted with
+  std::string cluster;             // of the site
   std::string kind = "slurm";      // of the site (site_kinds.hpp)
   std::vector<std::string> hosts;  // of a site without a scheduler, as its file has them
   std::string name_space;          // of Kubernetes; "": of its context
@@ -58,7 +65,10 @@ bool has_submission(const std::filesystem::path& run);
 // Throw StorageError.
 Submission read_submission(const std::filesystem::path& run);
 void write_submission(const std::filesystem::path& run, const Submission& submission);
-void write_job(const std::filesystem::path& run, const SubmittedArray& array, const std::string& job);
+// Keeps the job, in the array and on the disk.
+void set_job(const std::filesystem::path& run, SubmittedArray& array, const SubmittedJob& job);
+// Each that may have a job of the submission.
+std::set<std::string> clusters_of(const Submission& submission);
 
 // The indices of the cases that were ever submitted. Throws StorageError.
 std::set<std::int64_t> submitted_cases(const std::filesystem::path& run, const Submission& submission);

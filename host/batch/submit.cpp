@@ -1,7 +1,10 @@
 #include "batch/submit.hpp"
 
 #include "batch/site_kinds.hpp"
+#include "batch/slurm.hpp"
 #include "common/files.hpp"
+#include "common/parallel.hpp"
+#include "shard/node_health.hpp"
 #include "shard/shard_plan.hpp"
 
 #include <fmt/format.h>
@@ -33,18 +36,54 @@ bool has_begun(const fs::path& run, const SubmittedArray& array) {
 }
 
 bool has_active_job(const std::vector<QueuedJob>& queue, const SubmittedArray& array) {
-  return std::any_of(queue.begin(), queue.end(), [&array](const QueuedJob& job) {
-    return job.is_active() && (array.is_job(job.array) || job.comment == comment_of(array.id));
-  });
+  return std::any_of(queue.begin(), queue.end(),
+                     [&array](const QueuedJob& job) { return job.is_active() && array.has(job); });
 }
 
-std::optional<std::string> job_by_comment(const std::vector<QueuedJob>& queue, const std::string& id) {
+std::optional<SubmittedJob> job_by_comment(const std::vector<QueuedJob>& queue, const std::string& id) {
   for (const QueuedJob& job : queue)
-    if (job.comment == comment_of(id)) return job.array;
+    if (job.comment == comment_of(id)) return SubmittedJob{job.array, job.cluster};
   return std::nullopt;
 }
 
+fs::path end_file(const fs::path& run, std::int64_t round, const char* kind) {
+  return batch_folder(run) / fmt::format("end-{}.{}", round, kind);
+}
+
+// Of the job after the arrays of a round: that of its first array, and a word.
+std::string end_id(const Submission& submission, std::int64_t round) {
+  for (const SubmittedArray& array : submission.arrays)
+    if (array.round == round) return array.id + "-end";
+  return "";
+}
+
+// Queues what comes after the arrays of each round, once. Jobs that are gone do not hold it up, nor does a canary that
+// failed: whatever became of the batch, it has ended.
+void queue_ends(const fs::path& run, const Submission& submission, const Slurm& slurm,
+                const std::vector<QueuedJob>& queue, const std::function<void(const std::string&)>& said) {
+  std::map<std::int64_t, std::string> after;  // by round
+  for (const SubmittedArray& array : submission.arrays)
+    if (array.job && *array.job != job_gone) after[array.round] += ":" + *array.job;
+  for (const auto& [round, jobs] : after) {
+    std::error_code ignored;
+    if (!fs::exists(end_file(run, round, "sbatch"), ignored) || fs::exists(end_file(run, round, "job"), ignored))
+      continue;
+    auto job = job_by_comment(queue, end_id(submission, round));
+    if (!job) job = slurm.submit(end_file(run, round, "sbatch").string(), {"--dependency=afterany" + jobs});
+    const std::string number = job ? text_of(*job) : "unknown";
+    write_file_atomically(end_file(run, round, "job"), number + "\n", Durable::yes);
+    said(fmt::format("at the end: job {}", number));
+  }
+}
+
 }  // namespace
+
+std::vector<QueuedJob> queue_of(const Submission& submission) {
+  std::vector<QueuedJob> jobs;
+  for (const std::string& cluster : clusters_of(submission))
+    for (QueuedJob& job : Slurm(cluster).queue(submission.users)) jobs.push_back(std::move(job));
+  return jobs;
+}
 
 BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site, const std::vector<Budget>& budgets,
                      std::int64_t array_size_max, const std::vector<std::int64_t>* only,
@@ -80,8 +119,12 @@ double job_limit_s(const PackedArray& array, const Site& site) {
   return std::min(std::ceil((array.longest_s() + margin_s) / 60) * 60, time_max_s);
 }
 
-void write_round(const fs::path& run, Submission& submission, const BatchPlan& plan, const Site& site,
+void write_round(const fs::path& run, Submission& submission, const BatchPlan& plan, const Site& site_as_it_is,
                  const fs::path& assay, const std::string& run_name) {
+  Site site = site_as_it_is;
+  for (const shard::UnhealthyNode& each : shard::unhealthy_nodes(batch_folder(run)))
+    if (std::find(site.exclude.begin(), site.exclude.end(), each.node) == site.exclude.end())
+      site.exclude.push_back(each.node);
   const std::int64_t round = submission.arrays.empty() ? 0 : submission.arrays.back().round + 1;
   create_folders(batch_folder(run) / "log");
   const std::size_t arrays_before = submission.arrays.size();
@@ -102,6 +145,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       shard.experiment_file = submission.experiment_file, shard.experiment_hash = submission.experiment_hash;
       shard.plugin_file = submission.plugin_file, shard.plugin_hash = submission.plugin_hash;
       shard.is_canary = packed.is_canary;
+      shard.promised = {site.asks_for_gpus(), array.id, site.environment, site.cluster, site.health};
       const fs::path folder = array.shard_folder(run, task);
       make_folder(folder);
       shard::write_shard_plan(folder, shard);
@@ -111,9 +155,15 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
                                                        assay, submission.attempts}));
     submission.arrays.push_back(std::move(array));
   }
+  if (!site.on_end.empty() && submission.arrays.size() > arrays_before)
+    write_file_atomically(end_file(run, round, "sbatch"), end_script(site, end_id(submission, round), run_name,
+                                                                     fs::absolute(run).lexically_normal(), assay));
+  std::vector<fs::path> shards;
   for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
     for (std::int64_t task = 0; task < submission.arrays[i].tasks; ++task)
-      shard::flush_shard_plan(submission.arrays[i].shard_folder(run, task));
+      shards.push_back(submission.arrays[i].shard_folder(run, task));
+  for_each_in_parallel(
+      shards.size(), [&](std::size_t i) { shard::flush_shard_plan(shards[i]); }, Work::waiting);
   if (submission.arrays.size() > arrays_before) flush_folder(batch_folder(run) / "shards");
   const auto me = static_cast<std::int64_t>(::getuid());
   if (std::find(submission.users.begin(), submission.users.end(), me) == submission.users.end())
@@ -129,7 +179,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
   const bool is_fresh = std::none_of(submission.arrays.begin(), submission.arrays.end(),
                                      [](const SubmittedArray& array) { return array.job.has_value(); }) &&
                         !fs::exists(batch_folder(run) / "queued-before");
-  if (!is_fresh) queue = scheduler.queue(submission.users);
+  if (!is_fresh) queue = queue_of(submission, run);
   write_file_atomically(batch_folder(run) / "queued-before", "sbatch was called for this batch\n", Durable::yes);
   std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
   for (SubmittedArray& array : submission.arrays) {
@@ -137,15 +187,13 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
     if (!is_open(array)) continue;
     if (!is_fresh) {
       if (const auto job = job_by_comment(queue, array.id)) {
-        write_job(run, array, *job);
-        array.job = *job;
-        said(fmt::format("array {}: found as job {}", array.number, *job));
+        set_job(run, array, *job);
+        said(fmt::format("array {}: found as job {}", array.number, text_of(*job)));
         continue;
       }
       if (has_begun(run, array)) {
         // It ran, and has left the queue. The number of its array is not needed any more.
-        write_job(run, array, job_gone);
-        array.job = job_gone;
+        set_job(run, array, {job_gone, ""});
         said(fmt::format("array {}: has run already", array.number));
         continue;
       }
@@ -167,17 +215,24 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
       }
       if (said_of_canary == CanaryState::open) after_ok = canary->second->job;
     }
-    const std::string job = scheduler.queue_array(array.script_file(run).string(), after_ok);
-    write_job(run, array, job);
-    array.job = job;
+    auto job = scheduler.queue_array(array.script_file(run).string(), after_ok);
+    if (!job) job = job_by_comment(scheduler.queue(submission.users), array.id);
+    if (!job)
+      throw SchedulerError(
+          "sbatch has not answered with the number of one job, and none in the queue has the comment " +
+          comment_of(array.id));
+    set_job(run, array, *job);
     QueuedJob queued;
-    queued.job = queued.array = job, queued.state = "PENDING", queued.comment = comment_of(array.id);
+    queued.job = queued.array = job->number, queued.cluster = job->cluster;
+    queued.state = "PENDING", queued.comment = comment_of(array.id);
     queue.push_back(std::move(queued));
-    said(fmt::format("array {}: job {}, {} shard{} of {}, {:.0f} min each{}", array.number, job, array.tasks,
+    said(fmt::format("array {}: job {}, {} shard{} of {}, {:.0f} min each{}", array.number, text_of(*job), array.tasks,
                      array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
                      array.is_canary ? "; the canary" : ""));
   }
   scheduler.start_queued();
+  // A site that has such a job is of Slurm.
+  if (submission.kind == "slurm") queue_ends(run, submission, Slurm(submission.cluster), queue, said);
 }
 
 }  // namespace assay::host::batch

@@ -32,6 +32,9 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
                      std::int64_t array_size_max, const std::vector<std::int64_t>* only = nullptr,
                      const std::map<std::int64_t, std::int64_t>& unfinished_before = {}, bool with_canary = true);
 
+// The jobs of the submission's users, on every cluster that may have one of it. Throws SlurmError.
+std::vector<QueuedJob> queue_of(const Submission& submission);
+
 // The time limit of each of its jobs: Slurm counts in minutes, so it is rounded up, but never above what the site
 // allows.
 double job_limit_s(const PackedArray& array, const Site& site);

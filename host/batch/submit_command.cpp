@@ -258,7 +258,7 @@ class SubmitCommand {
     submission.plugin_file = each.loaded.target.plugin_file.string(),
     submission.plugin_hash = each.loaded.target.file_hash;
     submission.kind = site.kind, submission.hosts = site.hosts, submission.name_space = site.name_space;
-    submission.site = fs::absolute(site.file).lexically_normal().string(),
+    submission.site = fs::absolute(site.file).lexically_normal().string(), submission.cluster = site.cluster,
     submission.submitted_s = shard::seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
     create_folders(batch_folder(run));
@@ -345,15 +345,19 @@ class SubmitCommand {
     std::vector<experiment::Mistake> mistakes;
     const Site site = request_.site ? site_of(request_, mistakes) : site_in(submission.site, mistakes);
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
+    if (site.cluster != submission.cluster)
+      throw UsageError(
+          fmt::format("{} has [slurm] cluster = \"{}\", and the batch was submitted to \"{}\"; submit the "
+                      "experiment anew",
+                      site.file.string(), site.cluster, submission.cluster));
     run::LoadResult loaded =
         run::load_submitted(run / "experiment.toml", submission.experiment_file, submission.plugin_file);
     if (!loaded.loaded) return console::report_mistakes(loaded.mistakes);
     if (loaded.loaded->target.file_hash != submission.plugin_hash)
       throw UsageError(fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
                                    loaded.loaded->target.plugin_file.string()));
-    const auto queue_now =
-        scheduler_of(submission, run)
-            ->queue(submission.users);  // no case is submitted again while nobody knows whether its job lives
+    // No case is submitted again while nobody knows whether its job lives.
+    const auto queue_now = queue_of(submission, run);
     const RunStatus status = read_status(run, submission, queue_now, "", shard::seconds_since_1970());
     std::vector<std::int64_t> chosen;
     std::map<fs::path, std::vector<std::int64_t>> by_shard;  // that have them now

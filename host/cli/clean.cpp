@@ -17,6 +17,8 @@ int clean_command(const Arguments& arguments) {
   results::CleanRequest request;
   Options options("assay clean [WHAT ...] [options]", about_clean);
   options.add("yes", request.yes, "remove what is listed");
+  options.add("older-than", request.older_than_days,
+              "DAYS: list whole runs instead, with their records, that nothing has written to for so long");
   options.add("below", request.below, "a folder to look in for data and runs (default: results and data); repeatable");
   options.positional("what", request.what);
   if (!options.read(arguments)) return exit_ok;

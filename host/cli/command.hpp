@@ -16,6 +16,7 @@ int history_command(const Arguments& arguments);
 int import_command(const Arguments& arguments);
 int export_command(const Arguments& arguments);
 int forecast_command(const Arguments& arguments);
+int time_command(const Arguments& arguments);
 int table_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);

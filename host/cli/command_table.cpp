@@ -5,6 +5,7 @@ namespace {
 
 constexpr Command commands[] = {
     {"run", "run an experiment file and write its results", run_command},
+    {"time", "time a program as a whole: assay time -- PROGRAM ARGUMENTS", time_command},
     {"list", "list the plugins and devices that this host finds", list_command},
     {"table", "make a table of one run or several, with other columns or in another form", table_command},
     {"compare", "put runs beside each other: ratios, verdicts, cost", compare_command},

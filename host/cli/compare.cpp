@@ -45,6 +45,7 @@ int compare_command(const Arguments& arguments) {
   options.add("fail-if", request.fail_if, "exit with 1 if a case is slower; also differs, cannot-tell, unmatched");
   options.add("explain", request.explain, "say how it was tested, below the tables");
   options.add("format", request.format, "or markdown, csv, json");
+  options.add_json(request.format);
   options.positional("run", request.runs);
   if (!options.read(arguments)) return exit_ok;
   return compare::compare_runs(request);

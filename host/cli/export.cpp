@@ -15,7 +15,8 @@ int export_command(const Arguments& arguments) {
   exports::ExportRequest request;
   Options options("assay export RUN [RUN ...] --format FORMAT [options]", about_export + exports::format_list());
   options.add("format", request.format, "one of those above");
-  options.add("output", request.output, "the file to write, whole or not at all; without it the standard output");
+  options.add("output", request.output,
+              "the file to write, whole or not at all, or the folder; without it the standard output");
   options.positional("run", request.runs, -1, "export needs a run");
   if (!options.read(arguments)) return exit_ok;
   return exports::export_runs(request);

@@ -28,6 +28,7 @@ int kernels_command(const Arguments& arguments) {
   options.add("top", request.top, "so many classes or kernels of each phase, the longest");
   options.add("plugin-path", plugin_path, "with --by plan: folder with plugins, searched first; repeatable");
   options.add("format", request.format, "or markdown, csv, json");
+  options.add_json(request.format);
   options.positional("run", request.run, "no run is given; expected a run folder");
   if (!options.read(arguments)) return exit_ok;
   request.beside_plan = [&](const auto& records) {

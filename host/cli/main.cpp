@@ -149,8 +149,13 @@ int main(int argc, char** argv) {
     tell(e.what());
     return exit_interrupted;
   } catch (const std::system_error& e) {
-    // Who read the output has gone, as `head` does: nothing that anybody has to be told.
-    if (e.code() != std::errc::broken_pipe) tell(e.what());
+    // Whoever read the output has gone, as `head` does. Nobody needs a message, unless cases are left out.
+    if (e.code() != std::errc::broken_pipe)
+      tell(e.what());
+    else if (all.front() == "run" || all.front() == "time")
+      tell(
+          "whoever read the output has closed it, and the run stops; finished cases are kept, and --resume runs the "
+          "rest");
     return exit_failed;
   } catch (const std::exception& e) {
     tell(e.what());

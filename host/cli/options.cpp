@@ -25,7 +25,7 @@ struct OptionsAsked {};
 bool asks_for_options = false;
 std::optional<po::options_description> asked_options;
 
-// Checks the folders of --plugin-path, of which several may stand in one value with colons, as in ASSAY_PLUGIN_PATH.
+// Checks the folders of --plugin-path. One value may hold several, with colons, as in ASSAY_PLUGIN_PATH.
 void check_plugin_folders(const po::variables_map& values) {
   if (!values.count("plugin-path")) return;
   for (const std::string& list : values["plugin-path"].as<Arguments>())
@@ -120,6 +120,34 @@ void Options::add(const char* name, std::vector<std::int64_t>& values, const std
 }
 void Options::add_words(const char* name, std::vector<std::string>& values, const std::string& help) {
   visible_.add_options()(name, po::value(&values)->multitoken(), help.c_str());
+}
+
+namespace {
+
+// Throws UsageError where --format names another form.
+bool asks_for_json(const po::variables_map& values) {
+  if (!values.count("json")) return false;
+  if (values.count("format") && !values["format"].defaulted())
+    if (const auto* text = boost::any_cast<std::string>(&values["format"].value()); text && *text != "json")
+      throw UsageError(fmt::format("--json and --format {} are two forms; expected one of them", *text));
+  return true;
+}
+
+constexpr const char* help_of_json = "as --format json";
+
+}  // namespace
+
+void Options::add_json(std::string& format) {
+  visible_.add_options()("json", help_of_json);
+  takers_.emplace_back([&format](const Values& values) {
+    if (asks_for_json(values)) format = "json";
+  });
+}
+void Options::add_json(std::optional<std::string>& format) {
+  visible_.add_options()("json", help_of_json);
+  takers_.emplace_back([&format](const Values& values) {
+    if (asks_for_json(values)) format = "json";
+  });
 }
 
 void Options::positional(const char* name, std::vector<std::string>& values, int most, const char* missing) {

@@ -40,6 +40,9 @@ class Options {
   void add(const char* name, std::vector<std::int64_t>& values, const std::string& help);
   // Takes all words up to the next option: "--cost 3 5.50".
   void add_words(const char* name, std::vector<std::string>& values, const std::string& help);
+  // --json beside a --format that names it: each command that has JSON gives it for --json.
+  void add_json(std::string& format);
+  void add_json(std::optional<std::string>& format);
   // `given` becomes true where the command line has the option, though it has a default.
   void notice(const char* name, bool& given);
 
@@ -48,8 +51,8 @@ class Options {
   void positional(const char* name, std::vector<std::string>& values, int most = -1, const char* missing = nullptr);
   void positional(const char* name, std::string& value, const char* missing);
 
-  // Says what to do about an option that this command does not have and none of its own is near: the text that `hint`
-  // makes of it ("--nhead") follows in the message.
+  // Says what to do about an option that this command does not have and that is near none of its options: the text that
+  // `hint` makes of it ("--nhead") follows in the message.
   void explain_unknown(std::function<std::string(const std::string&)> hint) { hint_ = std::move(hint); }
 
   // Fills the variables. Returns false where it has printed --help instead. Throws UsageError.

@@ -27,7 +27,7 @@ int plan_command(const Arguments& arguments) {
   options.add("filter", request.filter, "key=value: plan only the cases that match; repeatable");
   options.add("plugin-path", request.plugin_path, "folder with plugins, searched first; repeatable");
   options.add("json", request.json, "print JSON");
-  options.positional("experiment", request.experiment, "plan needs an experiment file");
+  options.positional("experiment", request.experiment, "plan needs an experiment file, or the name of a workload");
   if (!options.read(arguments)) return exit_ok;
   return forecast::plan_experiment(request);
 }

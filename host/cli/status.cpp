@@ -17,6 +17,8 @@ int status_command(const Arguments& arguments) {
   Options options("assay status RUN [options]", about_status);
   options.add("watch", request.watch, "SECONDS: tell again, so often, until the batch is over");
   options.add("json", request.json, "one JSON object");
+  options.add("unhealthy", request.unhealthy,
+              "print the nodes alone that failed the site's health check, as JSON; exit code 1 where there are any");
   options.add("all", request.all, "every case and attempt, however many they are");
   options.positional("run", request.run, "status needs the folder of a run that was submitted as a batch");
   if (!options.read(arguments)) return exit_ok;

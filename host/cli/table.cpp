@@ -23,6 +23,7 @@ int table_command(const Arguments& arguments) {
   options.add("filter", request.filter,
               "column=value, or with a list (status=ok,oom), !=, <, <=, >, >=: only the rows that match; repeatable");
   options.add("format", request.format, "terminal, md, csv or json; without it as the name of --output ends");
+  options.add_json(request.format);
   options.add("output", request.output, "a .csv, .md or .json file to write in place of the terminal");
   options.positional("run", request.runs);
   if (!options.read(arguments)) return exit_ok;

@@ -19,6 +19,7 @@ int validate_command(const Arguments& arguments) {
   options.add("level", request.level,
               "1: what it declares; 2: and lives of its workloads; 3 (the default): and what they do with refused and "
               "changed memory");
+  options.add("all", request.all, "print each check, also those that passed or were not asked");
   options.add("json", request.json, "print JSON");
   options.add("set", request.set,
               "KEY=VALUE: a parameter of the case that is tried, as in `assay run`; may be repeated");

@@ -1,7 +1,7 @@
 // The account of the measured steps. The communicator counts the collectives that it has ended, with those of graphs. A
-// collective of two buffers, or one that receives what others have sent, finds some places of its result spoiled; one
-// that reduces in place finds its own data there again, of which the number of collectives since then makes what is
-// known (repeated.hpp).
+// collective of two buffers, or one that receives what others have sent, finds some places of its result spoiled. One
+// that reduces in place finds its own data there again; the number of collectives since then makes the result known
+// (repeated.hpp).
 #include <algorithm>
 
 #include "repeated.hpp"

@@ -76,7 +76,7 @@ Range after_reduce_scatter(const Repetition& r, const Element& e, double times) 
   if (r.reduction == Reduction::sum) {
     const double sum = e.own + times * e.others, terms = std::abs(e.own) + times * e.magnitude;
     if (terms <= assay::comm::largest_integer(r.dtype)) return {sum, sum};
-    // ranks - 1 additions each time, none of which has more than all terms, but for what roundings have added to them.
+    // ranks - 1 additions each time; none has more than all terms, but for what roundings have added to them.
     const double roundings = times * (ranks - 1);
     return around(sum, roundings * u * terms * std::exp(roundings * u), r.dtype);
   }

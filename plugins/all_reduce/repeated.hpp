@@ -1,6 +1,6 @@
-// What a reduction leaves that is repeated in place: each one reads what the one before has left. A sum of n ranks
-// grows by the factor n each time, up to infinity; an average and a maximum stay; the part of a reduce-scatter takes up
-// those of the other ranks, which stay what they were, again and again. All of it is known but for roundings.
+// What a reduction leaves when it is repeated in place: each one reads what the one before has left. A sum of n ranks
+// grows by the factor n each time, up to infinity. An average and a maximum stay. The part of a reduce-scatter takes up
+// the parts of the other ranks, which do not change, again and again. All of it is known but for roundings.
 #pragma once
 #include <assay/comm/exact_data.hpp>
 #include <assay/comm/message.hpp>

@@ -1,8 +1,7 @@
-// Does a step do as many collectives as its time is divided by? And is every element of every rank right? What the last
-// timed step has left, where that is known, and what the same step leaves once more; then once in place and
-// once out of place, as far as the collective has both, each time on other data whose result is known to the bit, in
-// the buffers that were timed and with the collective that was timed. A collective that sends or leaves what was there
-// before is wrong each time.
+// Does a step do as many collectives as its time is divided by? And is every element of every rank right? Checked are
+// what the last timed step has left, where that is known, and what the same step leaves once more. Then come one run in
+// place and one out of place, as far as the collective has both. Each uses the timed buffers and the timed collective,
+// on other data whose result is known to the bit. A collective that sends or leaves old data is wrong each time.
 #include <algorithm>
 #include <cstdio>
 
@@ -117,8 +116,8 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::i
   return result;
 }
 
-// The timed step once more, the series or its graph, of which the communicator counts the collectives: a time is
-// divided by their number.
+// The timed step once more, the series or its graph. The communicator counts its collectives: a time is divided by
+// their number.
 void Workload::check_count(const Launch& launch) {
   const std::uint64_t before = time_.collectives(*communicator_);
   run_step(launch);

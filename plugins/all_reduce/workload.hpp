@@ -85,8 +85,8 @@ class Workload {
 
   // verification.cpp
   void check_count(const Launch& launch);
-  // Where each rank has a part of what is sent, each part has a shift of its own, so that no two are alike, also where
-  // a part is as long as the data's period.
+  // If each rank has a part of what is sent, each part has its own shift, so that no two are alike, even if a part is
+  // as long as the data's period.
   void write_sent(const assay::compute::Tensor& send, const assay::comm::PeriodicData& own, std::int64_t shift) const;
   assay::comm::Comparison compare_sent(const assay::compute::Tensor& send, const assay::comm::PeriodicData& own,
                                        std::int64_t shift) const;

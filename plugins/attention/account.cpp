@@ -1,6 +1,6 @@
 // The account of the measured steps. A step of 20 us has no room for a kernel that counts it, and every step writes the
-// same results: so the backend counts the operations that it carries out, some places of the results are spoiled before
-// the first measured step, and what the last one has left is what the verification's step leaves again.
+// same results. So the backend counts the operations that it carries out. Some places of the results are spoiled before
+// the first measured step, and the last one must leave what the verification's step leaves again.
 #include <assay/workload/text.hpp>
 #include <cmath>
 

@@ -31,7 +31,7 @@ class Scratch {
  public:
   Scratch(const assay_device_access& access, std::size_t bytes) : access_(access) {
     if (const assay_status s = access.api->allocate(access.device, bytes, &address_); s != ASSAY_OK)
-      throw assay::Error(s, std::to_string(bytes) + " bytes for the matrices whose product tells the device's rate: " +
+      throw assay::Error(s, std::to_string(bytes) + " bytes for the matrices whose product gives the device's rate: " +
                                 access.api->error_text());
   }
   Scratch(const Scratch&) = delete;

@@ -38,8 +38,8 @@ inline bool is_countable(const Problem& p) {
   return 3 * (attention + projections) + weight_bytes + 32 * (token_elements + of_values) < 0x1p63;
 }
 
-// The two products of the forward, one over the columns of keys and one over those of values, of which a causal mask
-// leaves half, a window and documents their pairs of tokens, and the four projections.
+// The two products of the forward, one over the columns of keys and one over those of values, and the four projections.
+// A causal mask leaves half of the two products; a window and documents leave their pairs of tokens.
 inline std::uint64_t forward_flops(const Problem& p) {
   const auto product = static_cast<std::uint64_t>(p.tokens() * (p.width() + p.value_width()) * p.seq);
   const auto projections = static_cast<std::uint64_t>(p.projections ? 8 * p.tokens() * p.width() * p.width() : 0);

@@ -12,7 +12,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double dot(const float* a, const float* b, std::int64_t n) {
-  constexpr int lanes = 8;  // sums of their own, so that the compiler may use vectors
+  constexpr int lanes = 8;  // separate sums, so that the compiler may use vectors
   double sums[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes)

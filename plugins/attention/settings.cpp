@@ -7,7 +7,7 @@ namespace {
 
 assay::workload::PrecisionPolicy precision_of(const assay::Case& c) {
   const auto name = c.get<std::string_view>("dtype");
-  // Said here, since the policy's own text offers a precision that is none of `dtype`.
+  // Refused here, since the policy's own text offers a precision that `dtype` does not have.
   if (c.device_kind() == "cpu" && name != "fp32" && name != "bf16")
     throw assay::Error(ASSAY_UNSUPPORTED,
                        "dtype '" + std::string(name) + "' is not available on device 'cpu'; there are fp32 and bf16");

@@ -1,6 +1,6 @@
 // Compares some heads with float64, in two steps:
-//   the timed step once more, into results filled with NaN: rows of out and dq; the rows of dv must add up to those of
-//   dout, because probabilities add up to 1, which shows that no query was left out; with projections every product by
+//   the timed step once more, into results filled with NaN: rows of out and dq. The rows of dv must add up to those of
+//   dout, because probabilities add up to 1, which shows that no query was left out. With projections: every product by
 //   a weight, by sketches;
 //   the timed step again, with a dout that is 0 except for the chosen queries: every row of dk and dv, and dq.
 #include <algorithm>
@@ -30,16 +30,16 @@ namespace {
 constexpr std::int64_t affordable = std::int64_t{1} << 26;
 constexpr std::int64_t most_heads = 8;
 
-// Relative to the norm of a row's terms. With u half a unit in the last place (2^-24, 2^-11, 2^-8): in fp32 100 u, of
-// which scores have some ten for their sums of head_dim terms, which the exponent passes on by its size of up to 4, and
-// the sum over the row as many again; both sums grow with their lengths. In bf16 3 u where probabilities and their
-// gradients are rounded once each, on a GPU, which also adds them up in tiles, 8 u; in fp16 and tf32 10 u. Rounded
-// scores add an error of the exponent, u times their size, which the largest of seq scores takes along. 16-bit types
-// round the scores, the probabilities and their gradients; tf32 as fp16. In fp32 up to 4e-6 is found of sequences up to
-// 4096, 1.2e-5 of heads of 16,384 columns, and 8e-5 beyond 16,384 tokens. In bf16 tiled attention, which keeps scores
-// in fp32, is off by up to 7e-3 on a CPU and 1.7e-2 in cuDNN; one that rounds the scores by 5e-3 of 24 tokens and up to
-// 4e-2 of many. One operation at a time also rounds the scaled and the masked scores: errors of the exponent, which
-// grow with the scores.
+// Relative to the norm of a row's terms. u is half a unit in the last place (2^-24, 2^-11, 2^-8). In fp32 100 u: scores
+// have some ten for their sums of head_dim terms, the exponent passes these on by its size of up to 4, and the sum over
+// the row has as many again; both sums grow with their lengths. In bf16 3 u if probabilities and their gradients are
+// rounded once each; 8 u on a GPU, which also adds them up in tiles. In fp16 and tf32 10 u. Rounded scores add an error
+// of the exponent, u times their size, and the largest of seq scores takes it along. 16-bit types round the scores, the
+// probabilities and their gradients; tf32 as fp16. Found in fp32: up to 4e-6 in sequences up to 4096, 1.2e-5 in heads
+// of 16,384 columns, and 8e-5 beyond 16,384 tokens. Found in bf16: tiled attention, which keeps scores in fp32, is off
+// by up to 7e-3 on a CPU and 1.7e-2 in cuDNN; one that rounds the scores by 5e-3 with 24 tokens and up to 4e-2 with
+// many. One operation at a time also rounds the scaled and the masked scores: errors of the exponent, which grow with
+// the scores.
 double attention_tolerance(const Settings& s, bool on_cpu) {
   const auto seq = static_cast<double>(s.problem.seq),
              columns = static_cast<double>(std::max(s.problem.head_dim, s.problem.value_columns()));
@@ -52,10 +52,10 @@ double attention_tolerance(const Settings& s, bool on_cpu) {
                                          : std::min(6e-2, 1.5e-2 * rounded_scores);
 }
 
-// Of products by a weight, each row of which is one sum: the largest of n normal errors is about sqrt(2 ln n) of one.
-// One is the result's rounding, at most u and 1.5 u with those of the inputs' gradients (bf16, 2^-8; fp16 and tf32,
-// 2^-11, which round inputs as well, 4 u), and in fp32 the partial sums': 34 u, which grow with their terms. On a CPU
-// up to 3e-3 times that is found in bf16 and 6e-7 in fp32.
+// For products by a weight; each row is one sum. The largest of n normal errors is about sqrt(2 ln n) of one. One error
+// is the result's rounding, at most u, and 1.5 u with those of the inputs' gradients (bf16, 2^-8; fp16 and tf32, 2^-11,
+// round inputs as well: 4 u). In fp32 it is the partial sums' rounding: 34 u, which grow with their terms. On a CPU up
+// to 3e-3 times that is found in bf16 and 6e-7 in fp32.
 double projection_tolerance(const Settings& s) {
   const auto most = static_cast<double>(std::max(s.problem.tokens(), s.problem.width()));
   const double largest = std::sqrt(2 * std::log(most + 1));

@@ -12,7 +12,7 @@
 namespace command {
 namespace {
 
-// A rank tells the others this. On machines of more processors than a set has, those within it stand for all.
+// A rank sends this to the others. On machines with more processors than a set has, those within it stand for all.
 struct Usable {
   char machine[64] = {};
   cpu_set_t processors;

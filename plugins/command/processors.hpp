@@ -5,7 +5,7 @@
 namespace command {
 
 struct Share {
-  double processors = 0;  // that this process may use, of which the control group's quota may leave a part
+  double processors = 0;  // that this process may use; the control group's quota may allow a part of them
   int ranks = 1;          // of this machine that may use some of the same, this one included
 };
 

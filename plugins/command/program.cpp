@@ -13,7 +13,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 extern char** environ;
 
@@ -27,11 +29,19 @@ constexpr int shown_error_lines = 12, most_last_reads = 64;
 constexpr std::chrono::milliseconds patience{100}, grace{2000};
 // So long that waking up late afterwards is little of what was waited for.
 constexpr std::chrono::milliseconds busy_for{100};
-// Busy, the socket alone is read so often before the program's standard error and its end are looked at as well: a step
-// takes one call to the kernel then, where the look at all three and the reading take two.
+// When busy, reads the socket alone this many times before also looking at the program's standard error and its end: a
+// step then takes one kernel call, where looking at all three and reading takes two.
 constexpr unsigned reads_between_looks = 64;
 
 std::string text_of_errno(int error) { return std::strerror(error); }
+
+// The folder of assay.py beside the program that this process runs, PREFIX/bin/assay; "" where it has none.
+std::string client_folder() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path folder = program.parent_path().parent_path() / "share" / "assay" / "command";
+  return !error && std::filesystem::is_regular_file(folder / "assay.py", error) ? folder.string() : "";
+}
 
 // The environment of this process with the variables of the settings, and then with `more`.
 std::vector<std::string> environment_of(const Settings& settings,
@@ -50,6 +60,11 @@ std::vector<std::string> environment_of(const Settings& settings,
     else
       variables["LD_LIBRARY_PATH"] = outer->second;
     variables.erase(outer);
+  }
+  // `import assay` finds the module without a copy of it; what the user's own path has comes first.
+  if (const std::string folder = client_folder(); !folder.empty()) {
+    std::string& path = variables["PYTHONPATH"];
+    path += (path.empty() ? "" : ":") + folder;
   }
   for (const auto& [name, value] : more) variables[name] = value;
   for (const Variable& variable : settings.environment) {
@@ -143,10 +158,10 @@ void Program::start(const Settings& settings, const std::vector<std::pair<std::s
   posix_spawnattr_setsigmask(&plan.attributes, &none);
 
   std::vector<std::string> words = settings.command;
-  auto told = more;
-  told.emplace_back("ASSAY_FD", std::to_string(program_fd));
-  told.emplace_back("ASSAY_WAITING", waitings.name_of(waiting_));
-  std::vector<std::string> variables = environment_of(settings, told);
+  auto added = more;
+  added.emplace_back("ASSAY_FD", std::to_string(program_fd));
+  added.emplace_back("ASSAY_WAITING", waitings.name_of(waiting_));
+  std::vector<std::string> variables = environment_of(settings, added);
   const int error = posix_spawnp(&pid_, name_.c_str(), &plan.actions, &plan.attributes, pointers_to(words).data(),
                                  pointers_to(variables).data());
   if (error != 0) {

@@ -1,5 +1,5 @@
-// A program as a child process: its end of the descriptor ASSAY_FD, the end of what it says on standard error, and how
-// it ended. It gets a process group of its own, which is ended with it.
+// A program as a child process: its end of the descriptor ASSAY_FD, the end of its standard error, and how it ended. It
+// gets its own process group, which is ended with it.
 #pragma once
 #include <sys/types.h>
 

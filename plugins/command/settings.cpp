@@ -42,7 +42,7 @@ class Values {
            std::string(name) + "}} for the braces themselves");
   }
 
-  // A parameter that changes nothing would tell its rows apart all the same.
+  // A parameter that changes nothing would still distinguish its rows.
   void check_all_are_used() const {
     for (const std::string& name : case_names()) {
       if (is_in_table(name)) continue;
@@ -54,7 +54,7 @@ class Values {
     }
     for (const char* file : {"script", "input"})
       if (!used_.count(file) && !case_.get<std::string_view>(file).empty())
-        refuse(std::string("the parameter '") + file + "' names a file that the program is not told of; write {" +
+        refuse(std::string("the parameter '") + file + "' names a file that the program does not receive; write {" +
                file + "} in command or variables, or remove it");
   }
 
@@ -124,7 +124,7 @@ Settings::Settings(const assay::Case& c) {
     refuse("verify_min and verify_max are a range of no metric; name it in verify_metric");
   if (!verify_metric.empty() && !has_range)
     refuse("verify_metric is '" + verify_metric +
-           "', of which every value would be right; give verify_min or verify_max");
+           "', and every value of it would be right; give verify_min or verify_max");
   if (!(verify_min <= verify_max)) refuse("verify_min is above verify_max: no value would be right");
   values.check_all_are_used();
 }

@@ -76,9 +76,12 @@ void Workload::setup(const assay::LaunchOf<Workload>& launch) {
   if (!hear(launch, false)) {
     // Its pipe closes a moment before it can be waited for.
     program_->wait_for_end(time_to_die);
+    // One that has failed has said why.
+    const bool is_silent = !has_greeted_ && program_->ended_well();
     fail(program_->how_it_ended() +
-         (has_greeted_
-              ? "\nIt never asked for a step"
+         (has_greeted_ ? "\nIt never asked for a step"
+          : !is_silent
+              ? ""
               : "\nIt reported nothing: let it report its steps (docs/command.md), or set step_is = \"program\" "
                 "to time it as a whole"));
   }
@@ -101,7 +104,9 @@ void Workload::fail_by_its_end(const assay::Launch& launch) const {
     fail("has closed its end of ASSAY_FD " + step_of(launch) +
          "and goes on; keep it open, and ask for the next step until the answer is end");
   const std::string by_itself =
-      program_->ended_well() ? "\nIt is not to end before it asks for a step and the answer is end" : "";
+      program_->ended_well()
+          ? "\nA program asks for steps until the answer is end: keep iterating assay.steps() until it stops"
+          : "";
   fail(step_of(launch) + program_->how_it_ended() + by_itself);
 }
 

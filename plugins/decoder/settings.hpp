@@ -20,7 +20,7 @@ struct Settings {
   assay::models::DecoderTrainerConfig trainer;
   Pass pass = Pass::forward_backward;
   std::int32_t left_multiprocessors = 0;
-  std::string dump_file;  // "" is none
+  std::string dump_file;  // "": none
 };
 
 inline constexpr auto passes = assay::choices<Pass>(

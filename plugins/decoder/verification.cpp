@@ -103,7 +103,7 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
         assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
         enqueue_timed(launch);
       });
-      // The gradients that are compared below are of a large update, and so tell of one that comes too early.
+      // The gradients compared below are of a large update, and so reveal one that comes too early.
       trainer_.start(loss_scale);
       optimizer.set_visible_rate();
     }

@@ -3,12 +3,12 @@
 //   every gradient finite, is the batch that it had, and are those of the steps that follow, what seed and order say;
 //   from the starting weights: does the optimizer do what its formula says; dropout included, in a later step than the
 //   first, is every operation of the step what it is in float64, does the captured step do what its operations do
-//   one by one, and has each place of dropout masks of its own, the same in forward and backward; of a few samples,
-//   with and without dropout, are loss and gradients those of an independent model in float64; without dropout: is the
-//   loss what random weights must give, and do the fused and the unfused path agree on it and on every gradient, with
-//   the other attention, so that no kernel of the timed path vouches for itself; on several ranks: are the averaged
-//   gradients the mean of what the ranks compute alone, and the weights the same on all of them, to the bit, after a
-//   few steps on different batches.
+//   one by one, and has each place of dropout its own masks, the same in forward and backward;
+//   of a few samples, with and without dropout: are loss and gradients those of an independent model in float64;
+//   without dropout: is the loss what random weights must give, and do the fused and the unfused path agree on it and
+//   on every gradient, with the other attention, so that no kernel of the timed path vouches for itself;
+//   on several ranks: are the averaged gradients the mean of what the ranks compute alone, and are the weights the same
+//   on all of them, to the bit, after a few steps on different batches.
 #include <cmath>
 #include <optional>
 
@@ -191,8 +191,9 @@ assay::Verified Workload::check_average_of_ranks(const Launch& launch) {
   const auto pieces =
       assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()), settings_.ranks);
   data_->loader().next(trainer_.batch());
-  const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(
-      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(launch); }); });
+  const assay::verification::RankGradients mine =
+      assay::verification::gradients_of_rank(trainer_, pieces, model().encoder_layers + model().decoder_layers,
+                                             [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(launch); }); });
   return assay::verification::check_average(host_, "encoder_decoder.average", parameters, pieces, mine,
                                             {assay::verification::hash_of(trainer_.backend(), trainer_.batch()),
                                              trainer_.batch().elements(), model().vocab_size});

@@ -64,7 +64,7 @@ void Workload::start(double loss_scale) {
   steps_.communicator().take_totals();
 }
 
-// A step of an epoch is all of its batches, each of which has counted and marked itself.
+// A step of an epoch is all of its batches; each has counted and marked itself.
 assay::Account Workload::account(const Launch&) {
   assay::Account account = trainer_.account();
   const auto batches_of_step = static_cast<std::uint64_t>(batches());

@@ -20,7 +20,7 @@ struct Configured {
   Configured(const assay::Case& c, const Settings& settings);  // settings: how many samples there are
 
   float dropout;
-  std::uint64_t dropout_seed;  // each rank has masks of its own
+  std::uint64_t dropout_seed;  // each rank has its own masks
   assay::verification::SampleRule samples;
 };
 

@@ -25,7 +25,7 @@ inline constexpr auto operations = assay::choices<Operation>({{"sum", Operation:
                                                               {"all_reduce", Operation::all_reduce}});
 struct TermFormat {
   DType dtype;
-  bool is_tf32 = false;  // fp32, of which a product reads less
+  bool is_tf32 = false;  // fp32; a product reads fewer of its bits
   friend constexpr bool operator==(const TermFormat&, const TermFormat&) = default;
 };
 inline constexpr auto term_formats = assay::choices<TermFormat>(

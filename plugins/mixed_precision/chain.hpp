@@ -1,6 +1,6 @@
-// Makes sequences of tokens that can be learnt, new ones at each call: a chain in which the token after a pair is, nine
-// times out of ten, the successor of the pair's first one, by a fixed permutation of the vocabulary, and else any
-// token. What follows a token does not depend on it but on the one before, so that the blocks are needed, and not
+// Makes sequences of tokens that can be learnt, new ones at each call. They form a chain: nine times out of ten, the
+// token after a pair is the successor of the pair's first token, by a fixed permutation of the vocabulary; else it is
+// any token. A token thus depends not on the last token but on the one before, so that the blocks are needed, and not
 // embedding and head alone.
 //
 // What a model can come to is the chain's entropy: with p = 0.9 + 0.1 / V for the successor and q = 0.1 / V for each

@@ -11,12 +11,12 @@
 
 namespace mixed_precision {
 
-// Of all gradients of a model of so many layers against float64, where one side alone rounds. A layer stores about 26
-// results; a rounding of half a unit u is 0.43 u on average, and they add up as a random walk does: 0.43 u sqrt(26) =
-// 2.2 u by the root of the layers (sdk/verification/path_check.cpp has the same for two paths). Twice that is allowed:
-// 4.4 u of bf16 (2^-8), 4 u of fp16 (2^-11). tf32 rounds 42 inputs of products, 2.8 u; e4m3 (2^-4) as many, 0.17. In
-// fp32 partial sums add about seven times a rounding: 15 u. Found on a CPU and an H200, by the root of the layers:
-// 1.8e-7 in fp32, 3.3e-4 in tf32, 5e-4 in fp16, 4.7e-3 in bf16; on a CPU up to 0.06 in fp8.
+// For all gradients of a model of so many layers against float64, where only one side rounds. A layer stores about 26
+// results. A rounding of half a unit u is 0.43 u on average, and roundings add up as a random walk does: 0.43 u
+// sqrt(26) = 2.2 u by the root of the layers (sdk/verification/path_check.cpp has the same for two paths). Twice that
+// is allowed: 4.4 u of bf16 (2^-8), 4 u of fp16 (2^-11). tf32 rounds 42 inputs of products, 2.8 u; e4m3 (2^-4) as many,
+// 0.17. In fp32 partial sums add about seven times a rounding: 15 u. Found on a CPU and an H200, by the root of the
+// layers: 1.8e-7 in fp32, 3.3e-4 in tf32, 5e-4 in fp16, 4.7e-3 in bf16; on a CPU up to 0.06 in fp8.
 inline double gradient_tolerance(const assay::workload::PrecisionPolicy& p, std::int64_t layers) {
   using assay::compute::DType;
   const double depth = std::sqrt(static_cast<double>(layers < 1 ? 1 : layers));

@@ -87,8 +87,8 @@ void SpeedAccuracy::enqueue_timed(const Launch& launch) {
   graph_ ? graph_->launch() : training_step(*trainer_, launch);
 }
 
-// Of the whole batch, as the timed step has it: every operation, with weights of norms other than 1; and the gradients
-// that the timed step itself leaves, its graph where it is one, against those of these operations one by one.
+// For the whole batch, as the timed step has it: every operation, with weights of norms other than 1. Then the
+// gradients that the timed step (or its graph) leaves, against those of these operations one by one.
 std::string SpeedAccuracy::check_operations(const Launch& launch) {
   DecoderTrainer& trainer = *trainer_;
   const DecoderModel& timed = trainer.model();

@@ -2,9 +2,9 @@
 // cross-entropy against one class a row. Every layer reads its dtypes off the tensors that it is given.
 //
 // Casting::policy leaves all outputs in the activations' format, and lets products write gradients in theirs.
-// Casting::autocast does what PyTorch's autocast does where activations are 16 bits wide: layer norm reads and writes
-// fp32, what surrounds it is converted there and back, and the gradient by a matrix is rounded to the activations'
-// format before it is widened to that of the gradients.
+// Casting::autocast does what PyTorch's autocast does where activations are 16 bits wide. Layer norm reads and writes
+// fp32, and its neighbours are converted there and back. The gradient by a matrix is rounded to the activations' format
+// before it is widened to that of the gradients.
 #pragma once
 #include <assay/train/trainer.hpp>
 

@@ -1,8 +1,8 @@
-// Several ranks that share the experts: what they are reached by, what a step is, and whether it was the training of
-// the whole model (verification/whole_model_check.hpp has the questions). Each rank holds the whole model with all
-// experts beside what it has, on its own tokens: the gradients that ranks keep, those of their experts among them, are
-// the mean of what these models compute, and the mean of losses likewise. The whole model's tokens are given the
-// experts of the timed step, as two scores may be nearly equal.
+// Several ranks that share the experts: their communication, their step, and whether it trained the whole model
+// (verification/whole_model_check.hpp has the questions). Beside its part, each rank holds the whole model with all
+// experts, on its own tokens. The gradients that ranks keep, including those of their experts, are the mean of what
+// these models compute, and so are the losses. The whole model's tokens get the experts of the timed step, as two
+// scores may be nearly equal.
 #include <assay/device.h>
 #include <assay/planning.h>
 #include <assay/comm/exchange.hpp>

@@ -23,7 +23,7 @@ struct Settings {
   assay::models::DecoderTrainerConfig trainer;
   Pass pass = Pass::train_step;
   std::int32_t left_multiprocessors = 0;
-  std::string dump_file;  // "" is none
+  std::string dump_file;  // "": none
   assay::parallel::CollectiveSettings collectives;
   std::size_t bucket_bytes = 0;
 };
@@ -51,7 +51,7 @@ inline constexpr auto expert_params = assay::table(
         .at_most(4096)
         .help("layers at the beginning that have a dense feed-forward of d_ff in place of experts"),
     Param::choice("score", assay::compute::ExpertScore::softmax, scores)
-        .help("what an expert's score is: softmax over all, or sigmoid of its own logit"),
+        .help("what an expert's score is: softmax over all, or the sigmoid of the expert's logit"),
     Param::boolean("normalized_weights", true).help("the weights of a token's experts add up to weights_factor"),
     Param::real("weights_factor", 1)
         .at_least(-largest)
@@ -88,15 +88,14 @@ inline constexpr auto expert_params = assay::table(
 
 // These parameters serve cases of several ranks.
 inline constexpr auto rank_params = assay::join(
-    assay::table(
-        Param::boolean("expert_parallel", false)
-            .help("several ranks train one model: each has its part of the experts and a batch of its own, tokens "
-                  "go to the experts' ranks, and gradients of what all ranks have are summed"),
-        Param::real("capacity_factor", 2)
-            .at_least(1)
-            .at_most(1 << 16)
-            .help("expert_parallel: rows for which a rank has room, in those of balanced routing; a case "
-                  "fails where more would come")),
+    assay::table(Param::boolean("expert_parallel", false)
+                     .help("several ranks train one model: each has its part of the experts and its own batch, tokens "
+                           "go to the experts' ranks, and gradients of what all ranks have are summed"),
+                 Param::real("capacity_factor", 2)
+                     .at_least(1)
+                     .at_most(1 << 16)
+                     .help("expert_parallel: rows for which a rank has room, in those of balanced routing; a case "
+                           "fails where more would come")),
     assay::parallel::collective_params, assay::parallel::bucket_params);
 
 inline constexpr auto params = assay::join(

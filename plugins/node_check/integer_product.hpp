@@ -32,9 +32,9 @@ class IntegerMatrix {
   std::int32_t most_;
 };
 
-// The largest integer of the factors of a product of this size. A product is also added to and taken from another one,
-// so that partial sums reach twice its bound, and they stay below 2^23: half of what fp32 holds is left to units that
-// align the terms of a sum with a bit less. At most 256, where bf16 ends.
+// The largest integer of the factors of a product of this size. A product is also added to and subtracted from another
+// one, so partial sums reach twice its bound. They stay below 2^23: half of what fp32 holds is left to units that align
+// the terms of a sum with a bit less. At most 256, where bf16 ends.
 std::int32_t largest_integer(std::int64_t size);
 
 class IntegerProduct {

@@ -35,7 +35,7 @@ class MatrixProduct final : public Check {
   std::unique_ptr<assay::compute::CountedBackend> backend_;
   assay::DeviceMemory factors_memory_, result_memory_;
   assay::compute::Workspace workspace_;
-  // -a is a matrix of its own: both signs are the same kernel, and take the same time.
+  // -a is a separate matrix: both signs are the same kernel, and take the same time.
   assay::compute::Tensor a_, minus_a_, b_, c_;
   std::uint64_t products_ = 0;
 };

@@ -40,7 +40,7 @@ File open_to_read(const std::filesystem::path& file);
 std::optional<std::string> read_text(const std::filesystem::path& file);
 // All of `size` bytes from `offset` on. A file that ends before is refused.
 void read_all(const File& open, const std::filesystem::path& file, void* to, std::size_t size, std::uint64_t offset);
-// The same when the system holds all of it in memory. Else, or where that cannot be told, false, and what is at `to` is
+// The same if the system holds all of it in memory. If not, or if that is unknown: false, and the contents of `to` are
 // undefined. Waits for no disk, throws nothing.
 bool read_if_in_memory(const File& open, void* to, std::size_t size, std::uint64_t offset);
 // Asks the system to bring these bytes into memory, without waiting for them; what it makes of that is its own affair.

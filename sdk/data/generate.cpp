@@ -32,7 +32,7 @@ bool is_shard_name(const std::string& name) {
 void require_room(const fs::path& folder, std::uint64_t bytes) {
   struct statvfs disk = {};
   if (::statvfs(folder.c_str(), &disk) != 0) fail(folder, "asking for the free space of its disk", errno);
-  if (disk.f_blocks == 0) return;  // a file system that does not tell
+  if (disk.f_blocks == 0) return;  // a file system that does not report it
   const std::uint64_t free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
   const std::uint64_t wanted = bytes + room_beside_shards_bytes;
   if (wanted > free)
@@ -104,7 +104,7 @@ Manifest generate(const fs::path& folder, Manifest planned, const Progress& prog
       remove_if_there(folder / manifest_name);  // before the shards that it lists
       clear_unfinished(folder);
     } catch (const Error&) {
-      // What made the generation fail is the error to be told; the next call clears the folder.
+      // The error to report is the one that made the generation fail; the next call clears the folder.
     }
     try {
       throw;

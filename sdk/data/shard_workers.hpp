@@ -1,4 +1,4 @@
-// Work on all shards of a data set by several threads, told to the one that waits.
+// Several threads work on all shards of a data set and report to the one that waits.
 #pragma once
 #include <assay/data/shards.hpp>
 #include <cstddef>
@@ -7,11 +7,12 @@
 
 namespace assay::data {
 
-// What a worker tells: how many bytes it has dealt with. False: give up, somebody has failed.
+// A worker reports how many bytes it has dealt with. False: give up, somebody has failed.
 using Tell = std::function<bool(std::uint64_t bytes)>;
 
-// work(i, tell) for each i below `shards`, by several threads. `progress` is called by this thread, with the bytes told
-// so far of `total`. Rethrows the first error of a worker, or what `progress` threw, when all threads have ended.
+// Calls work(i, tell) for each i below `shards`, by several threads. This thread calls `progress` with the bytes
+// reported so far and `total`. When all threads have ended, it rethrows the first error of a worker, or what `progress`
+// threw.
 void for_each_shard(std::size_t shards, std::uint64_t total, const Progress& progress,
                     const std::function<void(std::size_t shard, const Tell& tell)>& work);
 

@@ -54,7 +54,7 @@ std::uint32_t crc_of(const fs::path& file, std::uint64_t bytes, const Tell& tell
     read_all(open, file, chunk.data(), size, done);
     crc = crc32c(crc, chunk.data(), size);
     done += size;
-    if (!tell(size)) break;  // another shard has failed, which is what will be told
+    if (!tell(size)) break;  // another shard has failed, and its error will be reported
   }
   return crc;
 }

@@ -58,12 +58,13 @@ std::vector<std::int64_t> DecoderRanks::averaged_cuts() const {
   return cuts;
 }
 
-// A reduce-scatter leaves a rank the averages of its own part alone; the pieces are cut so that each is of one owner.
+// A reduce-scatter leaves a rank the averages of only its own part; the pieces are cut so that each has one owner.
 Verified DecoderRanks::check_gradients(const Launch& launch) {
   const train::ParameterSet& parameters = trainer_.parameters();
   const auto pieces = verification::average_pieces(parameters, averaged_cuts(), strategy_.trainer.data_ranks);
   verification::RankGradients mine = verification::gradients_of_rank(
-      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(train::StepMarks(launch)); }); });
+      trainer_, pieces, trainer_.config().model.layers,
+      [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(train::StepMarks(launch)); }); });
   if (update_ && update_->scatters())
     for (std::size_t i = 0; i < pieces.size(); ++i)
       if (!holds(trainer_.optimizer().ranges(), pieces[i])) mine.averaged[i] = verification::not_held;

@@ -1,13 +1,13 @@
 // A decoder whose sequences are shared out over ranks ("context parallel"). With R ranks each has the whole model, and
 // of every sequence chunks r and 2 R - 1 - r of 2 R, L tokens each.
 //
-// All but attention is by token. Attention has the queries of two chunks, and keys and values of all tokens before
-// them: the ranks gather these, of each layer. As `causal` lets the last query see the last key, the queries of chunk c
-// are those of an attention with the first (c + 1) L keys.
+// Everything but attention works by token. Attention has the queries of two chunks, and keys and values of all tokens
+// before them: for each layer, the ranks gather these. As `causal` lets the last query see the last key, the queries of
+// chunk c form an attention with the first (c + 1) L keys.
 //
-// In backward the keys and values are gathered again, beside the feed-forward's backward, unless they have been
-// recomputed, and are there. What the queries of a rank find as gradients by all keys and values is this rank's term of
-// a sum, of which each rank takes the part of its own.
+// Backward gathers the keys and values again, beside the feed-forward's backward, unless they have been recomputed and
+// are there. A rank's queries give gradients by all keys and values. These are the rank's term of a sum, and each rank
+// takes its own part of the sum.
 //
 // Gathered tensors are [T, batch, 2 kv_width]: any first keys of them are contiguous.
 #include "assay/models/decoder.hpp"

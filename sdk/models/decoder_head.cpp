@@ -1,8 +1,8 @@
 // The decoder's output head and its loss: whole, or in chunks of the batch's tokens.
 //
-// Logits of a large vocabulary are the largest tensor of a step. In chunks one chunk of them is in memory at a time:
-// forward makes a chunk's logits, its losses, and at once the gradients by the head and by the state before it, in the
-// place of the logits; the head's gradient is the sum over chunks, added up by the products themselves.
+// Logits of a large vocabulary are the largest tensor of a step. In chunks, only one chunk of them is in memory at a
+// time. Forward makes a chunk's logits and its losses, and at once the gradients by the head and by the state before
+// it, in the place of the logits. The head's gradient is the sum over chunks, added up by the products themselves.
 #include <algorithm>
 
 #include "assay/models/decoder.hpp"

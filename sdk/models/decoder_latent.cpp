@@ -42,7 +42,7 @@ void validate_latent(const DecoderConfig& c) {
          " columns are normed, and rounding decides norms of so few; expected kv_lora_rank of at least 4, and "
          "q_lora_rank of 0 or at least 4");
   if (c.kv_heads != 0 && c.kv_heads != c.heads)
-    fail("all heads have keys and values of their own, made of one latent; expected kv_heads = 0, or as many as heads");
+    fail("each head has its own keys and values, made of one latent; expected kv_heads = 0, or as many as heads");
   if (c.head_dim != 0)
     fail("a head's columns are qk_nope_head_dim + qk_rope_head_dim, and v_head_dim; expected head_dim = 0");
   if (!(a.mscale_all_dim >= 0)) fail("rope_mscale_all_dim is a number of at least 0");

@@ -2,18 +2,18 @@
 //
 //   the products of its heads, of its part of the feed-forward and of its words of the vocabulary, over all N rows;
 //   norms and the residual stream of its N / R rows: their outputs are gathered before a product ("gather"), and the
-//   terms of a product's output, of which each rank has one, are summed to the rows' ranks ("sum").
+//   terms of a product's output, one from each rank, are summed to the rows' ranks ("sum").
 //
-// The embedding is split by columns, so that no rank looks up more than another one, and the ranks change columns for
-// rows ("transpose"). Logits are never gathered: of each row the ranks tell one another the log-sum-exp of their words
-// and the loss of the label, if it is theirs, and take the log-sum-exp of log-sum-exps. In chunks of the rows they do
-// so of one chunk after the other.
+// The embedding is split by columns, so that all ranks look up equally much, and the ranks change columns for rows
+// ("transpose"). Logits are never gathered: for each row the ranks exchange the log-sum-exp of their words, and the
+// loss of the label if it is theirs, and take the log-sum-exp of log-sum-exps. In chunks of the rows they exchange one
+// chunk after the other.
 //
-// Every rank having all rows of norms and residual stream (DecoderSplit::sequence_parallel = false), nothing is
+// If every rank has all rows of norms and residual stream (DecoderSplit::sequence_parallel = false), nothing is
 // gathered, and sums are made on all ranks.
 //
-// In a layer's backward every exchange has something to run beside. Those of forward, of the head's norm and of the
-// embedding have not, nor has the last sum.
+// In a layer's backward every exchange has something to run beside. The exchanges of forward, of the head's norm and of
+// the embedding have not, nor has the last sum.
 //
 //   gather of dx               the weight gradient of the layer above
 //   gather of normed2          the products back through w2 and gate-up
@@ -203,7 +203,7 @@ void DecoderModel::split_losses(Backend& b, const Tensor& logits, const Tensor& 
 
 // ---- backward ------------------------------------------------------------------------------------------------------
 
-// Of the rows of `labels`, the first of which is `first`: in the place of their logits.
+// For the rows of `labels`, starting at row `first`: in the place of their logits.
 void DecoderModel::split_logits_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows,
                                          std::int64_t first) const {
   const Tensor logits = plan_[logits_].slice(0, 0, labels.elements());
@@ -219,7 +219,7 @@ void DecoderModel::split_logits_backward(Backend& b, const Tensor& labels, std::
 
 void DecoderModel::split_backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {
   const Tensor &dlogits = plan_[logits_], &dfinal = plan_[dfinal_], &dx = plan_[dx_];
-  if (!makes_loss_in_chunks()) {  // of which forward has made all this
+  if (!makes_loss_in_chunks()) {  // in chunks, forward has made all this
     split_logits_backward(b, labels, valid_rows, 0);
     b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.lm_head), .c = dfinal});
   }

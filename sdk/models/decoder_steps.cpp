@@ -260,7 +260,7 @@ void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labe
                                std::int64_t micro_batch, train::GradientListener* listener) const {
   if (config_.is_split()) {
     if (listener)
-      throw Error(ASSAY_INVALID_ARGUMENT, "a split model tells no listener of its gradients; expected none");
+      throw Error(ASSAY_INVALID_ARGUMENT, "a split model reports its gradients to no listener; expected none");
     return split_backward(b, ids, labels, valid_rows);
   }
   head_backward(b, labels, valid_rows, listener);

@@ -140,7 +140,7 @@ void ShardedBlocks::draw(Backend& backend, std::uint64_t seed) const {
 }
 
 // ---- the step ------------------------------------------------------------------------------------------------------
-// A recorder is told of a collective by what it reads and writes, at its start and where it is waited for.
+// A recorder learns what a collective reads and writes, at its start and where it is waited for.
 
 void ShardedBlocks::begin_forward(Backend& backend, std::int64_t micro_batch) {
   const bool first = micro_batch == 0 || is_recording();

@@ -200,7 +200,7 @@ Ticket ShardedUpdate::send(const MatrixShares::Piece& piece) {
   return communicator().broadcast(sent(piece.range), piece.owner);
 }
 
-// Pieces of which some matrix has this shape, and the others' had their turn before.
+// Pieces with a matrix of this shape, if the shapes of their other matrices had their turn before.
 Ticket ShardedUpdate::send_matrices(std::int32_t shape, Ticket last) {
   for (std::size_t i = 0; i < buckets().size(); ++i)
     for (const MatrixShares::Piece& piece : matrix_shares_->pieces(i))
@@ -216,7 +216,7 @@ Ticket ShardedUpdate::send_exact_weights(Ticket last) {
 
 void ShardedUpdate::receive_exact_weights() { exact_weights_.unpack(trainer_.backend(), communicator().rank()); }
 
-// The state of an element is what the optimizer keeps for all of its own, divided by their number.
+// The state of an element is what the optimizer keeps for all of its elements, divided by their number.
 std::int64_t ShardedUpdate::padding_bytes() const {
   const ParameterSet& parameters = trainer_.parameters();
   if (parameters.tail_elements() == 0) return 0;

@@ -44,7 +44,7 @@ bool is_dump(const ParameterSet& set, const SafetensorsReader& file) {
   return !set.all().empty() && file.tensors().contains("weight." + set.all().front().name);
 }
 
-// A number of a file that is none would show as a wrong result of the first step.
+// A NaN or an infinity in a file would show as a wrong result of the first step.
 void require_finite(const SafetensorsReader& file, const std::string& name, DType dtype,
                     const std::vector<std::byte>& bytes) {
   constexpr std::size_t at_once = std::size_t{1} << 20;

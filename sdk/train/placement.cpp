@@ -23,7 +23,7 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 // Placing n buffers looks at up to n^2 / 2 pairs of them. So many pairs, a fraction of a second, are looked at in all;
 // of more buffers than `most_by_pairs`, as of a model of thousands of layers, none.
 constexpr std::size_t most_pairs = 400'000'000, most_by_pairs = 10'000;
-constexpr std::size_t few_attempts = 12;  // of which each order is to have one
+constexpr std::size_t few_attempts = 12;  // at least one for each order
 
 bool by_offset(const Taken& a, const Taken& b) { return a.offset < b.offset; }
 
@@ -186,7 +186,7 @@ Placement best_placement(const PlacementProblem& problem) {
   };
   // The stack of saved tensors is best laid from its top, where lives end first; other steps by size.
   const std::vector<bool> anywhere(lives.size(), false);
-  std::size_t least_seen = unlimited;  // of these orders alone, of which one may lead further than a split has
+  std::size_t least_seen = unlimited;  // of these orders alone: one of them may lead further than a split has
   for (const std::vector<Id>& order :
        {sorted_by(bytes), sorted_by([&](Id id) { return std::pair(-lives[id].last, span(id)); }),
         sorted_by([&](Id id) { return std::pair(bytes(id), -lives[id].last); }),

@@ -7,7 +7,6 @@
 #include <assay/workload/shared_tuning.hpp>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -61,8 +60,7 @@ void Trainer::use(Model& model) {
   if (updates_beside_backward() && !model.allows_update_beside_backward())
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "an update beside backward needs the side lane and raises the step number during backward, and this "
-                "model's backward uses one of them; expected a model without a side lane of its own and without "
-                "dropout");
+                "model's backward uses one of them; expected a model without its own side lane and without dropout");
   model_ = &model;
   optimizer_.emplace(config_.optimizer, parameters_);
 }
@@ -126,7 +124,7 @@ StepAccount::Subjects Trainer::account_subjects() const {
           config_.train_step ? parameters_.all_values() : compute::Tensor()};
 }
 
-// Of the parameters those parts that this rank updates: what it has of the others' gradients may be undefined.
+// The parts of the parameters that this rank updates: its gradients of the other parts may be undefined.
 std::vector<std::int64_t> Trainer::account_places() const {
   if (!config_.backward) return StepAccount::spread({{0, model_->forward_result().elements()}});
   std::vector<ElementRange> ranges;
@@ -146,14 +144,8 @@ Account Trainer::account() const {
   const bool repeats_to_the_bit = std::string_view(backend_->kind()) == "cpu";
   const double roundings = config_.precision.activation == compute::DType::f32 ? 0x1p-16 : 0x1p-12;
   Account account = account_.read(*backend_, repeats_to_the_bit ? 0 : roundings, scaler_.active());
-  // From the second step on the weights differ as well, and of gradients in 16 bits more: an H200 had 1e-3 of their
-  // magnitude at the second step of a small decoder, in one run of several. This is four times that, and as much as a
-  // rounding of all of them; of the loss a quarter of it. What is left out of a step is a hundred times that.
   if (!repeats_to_the_bit && config_.precision.activation != compute::DType::f32)
-    for (std::size_t i = StepAccount::marks_per_step; i < account.marks.size(); ++i) {
-      constexpr std::array<double, StepAccount::marks_per_step> more{4, 16, 1};  // loss, results, state
-      account.marks[i].magnitude *= more[i % more.size()];
-    }
+    StepAccount::allow_for_earlier_steps(account);
   if (!config_.train_step) return account;
   std::int64_t updates = 0;
   backend_->download(&updates, optimizer_->step_number());

@@ -79,9 +79,9 @@ Batch batch_of(const models::DecoderConfig& c, const SharedWork& shared) {
   return batch;
 }
 
-// How far two logits of a router may be off, relative to their root mean square: their states and weights are, as
-// gradients are that path_tolerance() speaks of, though by forward's roundings alone; 3 deviations of the difference of
-// two are sqrt(2) x 3 / 2.5 of that, at most.
+// How far two logits of a router may be off, relative to their root mean square. Their states and weights are off like
+// the gradients of path_tolerance(), but only by forward's roundings; 3 deviations of the difference of two are sqrt(2)
+// x 3 / 2.5 of that, at most.
 double choice_rounding(const models::DecoderConfig& c) {
   return 1.7 * c.rounding_growth_of_attention() * path_tolerance(c.precision, c.layers, c.step_rows()).gradient;
 }
@@ -160,12 +160,11 @@ static double share_of_sinks(const models::DecoderConfig& c) {
   return std::sqrt(sinks / results);
 }
 
-// The gradient by a score is p (dp - sum p dp), a difference of terms that the values and their gradient make. Where it
-// is small, the gradients by queries and keys are small beside that by the values, and yet off by the roundings of the
-// terms: of the normed state, of the values, of the result, and where attention is not tiled of p and of dp, which is 8
-// roundings of the 52 that path_tolerance() counts in a layer of both paths. Found, with 2 to 32 tokens: 0.3 to 0.66 u
-// of the values' gradient, and 2.5 u at most; this is 3 u, where many scores are averaged.
-//
+// The gradient by a score is p (dp - sum p dp), a difference of terms that the values and their gradient make. If it is
+// small, the gradients by queries and keys are small beside the one by the values, and yet off by the roundings of the
+// terms. These are roundings of the normed state, of the values, of the result, and without tiled attention of p and of
+// dp: 8 of the 52 that path_tolerance() counts in a layer of both paths. Found, with 2 to 32 tokens: 0.3 to 0.66 u of
+// the values' gradient, and 2.5 u at most; this is 3 u, where many scores are averaged.
 // Of few scores nothing is averaged. N numbers have a root mean square that is off by 1 / sqrt(N) of itself, and their
 // errors make a factor that is as large as 1 / sqrt(N) of the whole error. One key alone has no gradient by its score.
 //
@@ -196,9 +195,9 @@ PathTolerance decoder_tolerance(const models::DecoderConfig& c, std::int64_t lab
   tolerance.factor = std::min(tolerance.gradient, tolerance.factor + std::max(of_one, of_close) * tolerance.gradient);
   // Logits of random weights have a variance of 2 d / (d + vocab). Both paths round a state some 12 times in each
   // layer, and a token's loss has the roundings of its label's logit and of the others: 0.43 u sqrt(2 x 12 x layers)
-  // sqrt(2) for logits of size one, 3 u sqrt(layers), of which 2.5 deviations are 2.4 times the 3.072 u that
-  // path_tolerance() knows. Usual losses, ln(vocab), are so large that these 3.072 u of them are more; with few words
-  // they are not. Found with 5 words: 3.4 u of the loss in 1 layer and 5.2 u in 4, where this is 6 and 12 u.
+  // sqrt(2) for logits of size one, which is 3 u sqrt(layers). 2.5 deviations of that are 2.4 times the 3.072 u in
+  // path_tolerance(). Usual losses, ln(vocab), are so large that 3.072 u of them are more; with few words they are not.
+  // Found with 5 words: 3.4 u of the loss in 1 layer and 5.2 u in 4, where this is 6 and 12 u.
   const auto words = static_cast<double>(c.vocab_size);
   const double logits = c.usual_logit() * std::sqrt(static_cast<double>(std::max<std::int64_t>(1, c.layers)));
   tolerance.loss *= std::max(1.0, 2.4 * logits / std::max(1.0, std::log(words)));

@@ -21,7 +21,7 @@ namespace {
 
 std::string place_text(std::size_t place) { return "place " + std::to_string(place + 1); }
 
-// The mask of one place in one step. The step's number gives a key and a stream of its own, and each word decides on an
+// The mask of one place in one step. The step's number gives a separate key and stream, and each word decides on an
 // element.
 std::vector<float> mask_of(const Dropout& d, std::int64_t step, std::int64_t elements) {
   const std::array<std::uint32_t, 4> words = philox_block(d.seed, d.stream, static_cast<std::uint64_t>(step));
@@ -114,7 +114,7 @@ std::string DropoutWatch::check(const Expected& expected) const {
   }
   if (next != 0)
     refuse("the backward leaves out " + std::to_string(next) + " of " + std::to_string(forward_.size()) + " places");
-  return places == 0 ? "" : std::to_string(places) + " places of dropout with masks of their own; ";
+  return places == 0 ? "" : std::to_string(places) + " places of dropout, each with its own mask; ";
 }
 
 std::vector<std::vector<float>> DropoutWatch::masks() const {

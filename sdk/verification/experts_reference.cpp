@@ -130,8 +130,8 @@ void ExpertsReference::check_choice(std::size_t token, double rounding, double l
   for (std::size_t e = 0; e < count; ++e)
     if (!is_chosen[e] && logits[e] - logits[worst] > rounding * logit_scale)
       refuse("it goes to expert " + std::to_string(worst) + ", and not to expert " + std::to_string(e) +
-             ", whose logit is larger by " + workload::number(logits[e] - logits[worst]) +
-             ", of which rounding explains " + workload::number(rounding * logit_scale));
+             ", whose logit is larger by " + workload::number(logits[e] - logits[worst]) + "; rounding explains " +
+             workload::number(rounding * logit_scale));
 }
 
 void ExpertsReference::weigh() {

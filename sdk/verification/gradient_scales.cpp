@@ -67,9 +67,9 @@ class Scales {
     return 0;
   }
 
-  // Latent attention's queries are a product of a normed latent, as its keys and values are, and the gradients by
-  // values have terms as large. They are part of what `kv_b_proj` makes, whose other part belongs to keys and may be
-  // nearly zero, too. The gradient by a latent's norm sums the columns that are made of it, of which values are some.
+  // Latent attention's queries are a product of a normed latent, like its keys and values, and the gradients by values
+  // have terms as large. They are part of what `kv_b_proj` makes; its other part belongs to keys and may also be nearly
+  // zero. The gradient by a latent's norm sums the columns made of the latent; some of them are values.
   double of_query_latent(Id id) const {
     if (const auto both = beside(id, "q_b_proj.weight", "kv_b_proj.weight"))
       if (const auto out = beside(id, "q_b_proj.weight", "output_proj.weight"))

@@ -28,7 +28,7 @@ class NormsReference {
   ReferenceParameters& parameters_;
 };
 
-// Of rows of a sequence's tokens, heads of `width` columns each, of which those from `first` on turn: interleaved
+// For rows of a sequence's tokens, in heads of `width` columns each. The columns from `first` on turn: interleaved
 // pairs, by the position within the sequence.
 struct RotationReference {
   double theta;

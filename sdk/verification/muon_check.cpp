@@ -20,8 +20,8 @@ namespace {
 using train::ElementRange;
 using train::Muon;
 
-// Multiplications and additions of the matrices that are looked at in one update, each of which is made orthogonal
-// twice or more; one matrix, where it has more.
+// Multiplications and additions of the matrices that one update checks; each is made orthogonal twice or more. One
+// matrix may need more.
 constexpr double most_operations = 2e9;
 
 // By how many times what rounding has made of the iteration here the device may differ. Both are sums of roundings that

@@ -307,9 +307,9 @@ void OptimizerCheck::judge(double error, const Piece& piece, const char* what, d
 }
 
 // AdamW moves every element by about the rate. SGD moves it by the gradient, whose size differs by orders of magnitude
-// from model to model, and from the large weights of norms to those of matrices: the rate is chosen so that the typical
-// weight of every parameter moves by a part of itself, unless those of another would then move by more than they are: a
-// later step would find no numbers.
+// from model to model, and from the large weights of norms to those of matrices. So the rate moves the typical weight
+// of every parameter by a part of itself, unless it would move those of another by more than they are: a later step
+// would find no numbers.
 double OptimizerCheck::choose_visible_rate() const {
   constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5, most_share = 1;
   if (optimizer_.config().name != "sgd") return adamw_rate;

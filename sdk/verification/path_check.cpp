@@ -71,8 +71,8 @@ double path_deviation(double u, std::int64_t layers) {
 // The worst of a hundred tensors is 2.5 deviations away at most, where they are as large as computed.
 constexpr double safety = 2.5;
 
-// In fp32 the partial sums of products count as well, with the root of their number: of 1024 terms in 16 lanes 64
-// additions one after the other, each of half the last sum's size on average: 5 roundings for one, and twice that of
+// In fp32 the partial sums of products count as well, with the root of their number. 1024 terms in 16 lanes are 64
+// additions one after the other, each of half the last sum's size on average: 5 roundings for one, and twice that for
 // 4096 terms. Found: 1e-6 sqrt(layers) on a CPU and 1.6e-6 on an H200; this is 1.8e-6.
 constexpr double sums_in_fp32 = 10;
 // Of fp16 gradients the small ones have a fixed step and not a relative one.
@@ -111,9 +111,9 @@ PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& p, std::int64
   const double apart = on_average * tolerance.gradient / safety;
   const double gradient =
       std::sqrt(share_on_other_side * apart * static_cast<double>(std::max<std::int64_t>(1, layers)));
-  // A row of a weight is the gradient of one state over all tokens, half of which pass one: a token that changes its
-  // side is one of rows / 2 random terms, and three times the usual size where its loss is large. Found: 0.0144 of 1020
-  // tokens, where this is 0.13.
+  // A row of a weight is the gradient of one state over all tokens, and half of the tokens pass one. A token that
+  // changes its side is one of rows / 2 random terms, and three times the usual size where its loss is large. Found:
+  // 0.0144 of 1020 tokens, where this is 0.13.
   const double of_one_state = 3 / std::sqrt(static_cast<double>(std::max<std::int64_t>(2, rows)) / 2);
   tolerance.gradient = std::min(gradient, 0.6);
   tolerance.block = std::max(3.2 * tolerance.gradient, std::min(1.0, of_one_state));

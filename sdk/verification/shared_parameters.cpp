@@ -49,7 +49,7 @@ std::vector<SharedParameters::Piece> SharedParameters::pieces() const {
   return pieces;
 }
 
-// Parts of which ranks with a batch each keep gradients are rows: contiguous in the whole parameter.
+// Parts are rows, contiguous in the whole parameter, where ranks with a batch each keep gradients of parts.
 std::vector<SharedParameters::Range> SharedParameters::held_by(std::int64_t rank) const {
   std::vector<Range> ranges;
   for (Id id = 0; id < parts_.size(); ++id) {

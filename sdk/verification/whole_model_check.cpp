@@ -194,6 +194,7 @@ Verified WholeModelCheck::compare_averages(const std::string& when, const std::s
   const std::vector<ElementRange> pieces = average_pieces(all(), std::move(cuts), ranks.rank_count);
   RankGradients found;
   found.own_of_another_model = true;
+  found.layers = config().layers;
   found.own = sketch_of(whole_->backend(), all().all_gradients(), pieces);
   std::vector<SketchedPiece> held;
   std::vector<std::size_t> places;  // of the pieces that are held

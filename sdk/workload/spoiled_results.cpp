@@ -14,7 +14,7 @@ using compute::Tensor;
 
 namespace {
 
-// Of the counter, and what the marks' size is rounded up to: each tensor on an aligned line of its own.
+// The counter's size, and what the marks' size is rounded up to: each tensor on a separate aligned line.
 constexpr std::size_t line = 256;
 
 std::size_t marks_bytes(std::size_t results) {

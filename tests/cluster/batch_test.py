@@ -158,7 +158,12 @@ class Sites(batch.BatchTestCase):
             b.write_site(**settings)
             done = b.submit("--check", status=2)
             self.assertIn(f"[slurm] {name}", done.err, done)
-        b.write_site(place="", partition="debug", time_max="1m")
+        b.write_site(place='srun_extra = ["--no-such-option"]', partition="debug", time_max="1m")
+        self.assertIn("[slurm] srun_extra", b.submit("--check", status=2).err)
+        b.write_site(place='srun_extra = ["--mpi=none"]\nsbatch_extra = ["--mem 100M"]')
+        self.slurm.call("scontrol", "update", "PartitionName=debug", "State=DOWN")
+        self.assertRegex(b.submit("--check", status=2).err, r"\[slurm\] partition is 'debug': it is down")
+        self.slurm.call("scontrol", "update", "PartitionName=debug", "State=UP")
         b.submit("--check")
         self.assertEqual(self.slurm.states(), {})
         self.assertFalse((b.folder / "results").exists())
@@ -170,6 +175,118 @@ class Sites(batch.BatchTestCase):
         self.assertNotEqual(done.status, 0, done)
         self.assertIn("invalid", (done.out + done.err).lower())
         self.assertEqual(self.slurm.states(), {})
+
+
+class Recurring(batch.BatchTestCase):
+    nodes = 1
+
+    def test_cron_line_of_the_documentation(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/cluster.md").read_text()
+        submits, cleans = [line.split(None, 5)[5] for line in page.splitlines() if line.startswith(("15   1", "45   1"))]
+        on_end = page[page.index('on_end = ["cd'):].split("```")[0]
+        b = self.batch(cases=2, place=on_end)
+        home = self.slurm.folder / "work/home"
+        (home / "bench").mkdir(parents=True)
+        (home / "assay/bin").mkdir(parents=True)
+        (home / "assay/bin/assay").symlink_to(batch.HOME["assay"])
+        plugin = f'plugin = "{batch.HOME["plugins"]}/misbehaving.so"'
+        (home / "bench/nightly.toml").write_text(b.file.read_text().replace('plugin = "misbehaving"', plugin)
+                                                 .replace(f'name = "{b.name}"', 'name = "nightly"'))
+        (home / "bench/site.toml").write_text(b.site.read_text())
+        # As cron does.
+        environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "SHELL": "/bin/sh",
+                       "SLURM_CONF": self.slurm.environment["SLURM_CONF"]}
+        for line in (submits, cleans):
+            done = subprocess.run(["/bin/sh", "-c", line], env=environment, cwd=home, check=False)
+            self.assertEqual(done.returncode, 0, (home / "bench/nightly.log").read_text())
+        run = pathlib.Path((home / "bench/results/nightly/latest")).resolve()
+        cluster.wait_until("what comes at the end has run", (home / "bench/slower").exists, 40)
+        cluster.wait_until("no job is left", lambda: not set(self.slurm.states().values()) - cluster.OVER)
+        self.assertEqual(len((run / "cases.jsonl").read_text().splitlines()), 2, "it has collected")
+        self.assertTrue((run / "compare.md").exists())
+        self.assertIn("nothing", subprocess.run([batch.HOME["assay"], "cancel", str(run)], env=environment,
+                                                capture_output=True, text=True, check=True).stdout)
+
+
+class NodesThatAreNotReady(batch.BatchTestCase):
+    nodes = 2
+
+    def assert_unready(self, b, reason, starts=1):
+        """Each job has begun no case, once, and `status` has the reason."""
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"lost": 2}, b.story())
+        self.assertEqual(len(status["unready_starts"]), starts, b.story())
+        self.assertRegex(status["unready_starts"][0]["reason"], reason)
+        self.assertRegex(b.assay("status", b.run_folder).out, reason)
+        self.assertEqual(b.starts(0) + b.starts(1), [])
+
+    def test_what_a_node_lacks_is_told_once_and_at_once(self):
+        module = "module() { echo ERROR: Unable to locate a modulefile for $2 >&2; return 1; }"
+        for place, reason in ((f"prologue = ['{module}', 'module load cuda']", "exit status 1 at: module load cuda"),
+                              ('sbatch_extra = ["--gres=gpu:1"]', "finds no GPU"),
+                              ('environment = ["SUCH_A_HOME"]', "SUCH_A_HOME is not set"),
+                              ('srun_extra = ["--export=NONE"]', "ASSAY_BATCH is not set"),
+                              ('assay = "/nowhere/assay"', "/nowhere/assay.*No such file")):
+            with self.subTest(place):
+                b = self.batch(cases=2, place=place)
+                if "gpu" in place:
+                    b.file.write_text(b.file.read_text().replace('device = "cpu"', 'device = "auto"'))
+                b.submit()
+                self.assert_unready(b, reason)
+        b.collect()
+
+    def test_prologue_arrives_without_the_submitters_environment(self):
+        b = self.batch(cases=2, place='sbatch_extra = ["--export=NONE"]\nprologue = ["export CUDA_HOME=/x"]\n'
+                                      'environment = ["CUDA_HOME=/x"]')
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 2}, b.story())
+        self.assertEqual([n["ready"] for n in status["nodes"]], [True])
+        b.collect()
+        environments = [json.loads(file.read_text()) for file in (b.run_folder / "environments").iterdir()]
+        self.assertIn('"node_ready"', json.dumps(environments))
+
+    def test_a_node_that_only_waits_is_not_named(self):
+        other = self.slurm.submit("sleep 60", "--nodelist=n2", "--exclusive")
+        self.slurm.wait_state(other, "RUNNING")
+        b = self.batch("number = [0]")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", "[cluster]\neach_node = true\n"))
+        b.submit()
+        b.wait("n1 is done", lambda: b.counts() == {"ok": 1, "queued": 1})
+        said = b.assay("collect", b.run_folder).out
+        self.assertNotIn("exclude", said)
+        self.assertIn("still to come, and not judged by what is missing: n2", said)
+        b.cancel()
+        self.slurm.call("scancel", other)
+        b.wait_over()
+        self.assertIn('exclude = ["n2"]', b.assay("collect", b.run_folder).out)
+
+    def test_unhealthy_node_is_left_for_another(self):
+        b = self.batch(cases=2, limits='[slurm.health]\nexperiment = "health/x.toml"')
+        health = self.batch("number = [100]", params='action = "fail"\ntimes = 1')  # of the first node alone
+        plugin = f'plugin = "{batch.HOME["plugins"]}/misbehaving.so"'
+        (b.folder / "health").mkdir()
+        (b.folder / "health/x.toml").write_text(health.file.read_text().replace('plugin = "misbehaving"', plugin))
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 2}, b.story())
+        (first, *_), (second, *_) = health.starts(100)
+        self.assertEqual([(n["node"], "it was told to fail" in n["reason"]) for n in status["unhealthy"]], [(first, True)])
+        self.assertEqual({b.starts(n)[0][0] for n in range(2)}, {second})
+        hook = b.assay("status", b.run_folder, "--unhealthy")
+        self.assertEqual((hook.status, [n["node"] for n in json.loads(hook.out)["nodes"]]), (1, [first]))
+
+    def test_folder_that_a_node_does_not_see(self):
+        b = self.batch(cases=2)
+        for node in ("n1", "n2"):
+            slurmd = (self.slurm.folder / f"run/slurmd-{node}.pid").read_text().strip()
+            hidden = ["nsenter", "-t", slurmd, "-m"]
+            subprocess.run([*hidden, "mount", "-t", "tmpfs", "none", str(b.folder)], check=True)
+            self.addCleanup(subprocess.run, [*hidden, "umount", "-l", str(b.folder)], check=False)
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"lost": 2}, b.story())
+        self.assertRegex(b.assay("status", b.run_folder).out, "see .*results")
 
 
 class Limits(batch.BatchTestCase):
@@ -213,6 +330,16 @@ class Deaths(batch.BatchTestCase):
         records = b.collect()
         self.assertEqual([records[i]["status"] for i in range(4)], ["ok", "crashed", "ok", "ok"])
         self.assertIn("quarantined", records[1]["reason"])
+
+    def test_case_that_kills_another_rank_is_quarantined(self):
+        b = self.batch('[[sweep.zip]]\nnumber = [0, 1, 2]\naction = ["ok", "kill_follower", "ok"]', run="ranks = 2",
+                       params="elements = 100")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", "[cluster]\nnodes = 2\n"))
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 2, "quarantined": 1}, b.story())
+        self.assert_begun(b, {0: 1, 1: 2, 2: 1})
+        self.assertIn("is gone", status["attempts"][0]["reason"])
 
     def test_controller_away_when_a_job_is_to_start_again(self):
         b = self.batch(cases=3, params='action = "kill_leader"\ntimes = 1')
@@ -300,22 +427,26 @@ class HangingNode(batch.BatchTestCase):
 
 
 class Preemption(batch.BatchTestCase):
-    nodes = 1
+    nodes = 2
     options = ("--preempt",)
 
     def test_preempted_job_goes_on(self):
-        b = self.batch(cases=3, params="seconds = 3\ntimes = 1", partition="low")
+        b = self.batch(cases=3, params="seconds = 3\ntimes = 1\nelements = 100", partition="low", run=f"ranks = {self.nodes}")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", f"[cluster]\nnodes = {self.nodes}\n"))
         b.submit()
         b.wait_start(1)
-        high = self.slurm.submit("true", "--partition=debug", "--exclusive")
+        high = self.slurm.submit("true", "--partition=debug", "--exclusive", f"--nodes={self.nodes}")
         self.slurm.wait_state(high, "COMPLETED")
         b.wait_over()
         self.assert_all(b)
         self.assert_begun(b, {0: 1, 1: 2, 2: 1})
+        # No process has died: all of them were told to end.
+        self.assertEqual([c for c in b.status()["cases"] if "times_it_took_its_job_with_it" in c], [], b.story())
 
 
 class PreemptionWithGrace(Preemption):
     """The steps are told at once, the batch shell only after the grace time."""
+    nodes = 1
     options = ("--preempt", "--grace=8")
 
 

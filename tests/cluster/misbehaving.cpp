@@ -21,7 +21,7 @@ using assay::Param;
 using assay::compute::DType;
 using assay::compute::Tensor;
 
-constexpr auto action_names = assay::names("ok", "fail", "kill_leader");
+constexpr auto action_names = assay::names("ok", "fail", "kill_leader", "kill_follower");
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -43,7 +43,7 @@ class Misbehaving {
   static constexpr auto params = assay::table(
       Param::integer("number", 0).help("tells the cases of a sweep apart"),
       Param::text("marks", "").help("a folder for <number>.<rank>, with a line for each start; empty: there is none"),
-      Param::choice("action", "ok", action_names).help("what rank 0 does"),
+      Param::choice("action", "ok", action_names).help("what rank 0 does, and kill_follower what rank 1 does"),
       Param::integer("times", 1000).at_least(0).help("in how many of its first starts it does so; later ones are ok"),
       Param::real("seconds", 0).unit("s").at_least(0).help("how long each step sleeps, in the starts that misbehave"),
       Param::integer("elements", 0).at_least(0).help("of an all-reduce in each step; 0: there is none"));
@@ -74,7 +74,7 @@ class Misbehaving {
       const auto phase = launch.phase(wait);
       if (misbehaves_) std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
     }
-    if (misbehaves_ && rank_ == 0) misbehave();
+    if (misbehaves_ && rank_ == (action_ == "kill_follower" ? 1 : 0)) misbehave();
     if (!communicator_) return;
     const auto phase = launch.phase(collective);
     communicator_->wait(communicator_->all_reduce(numbers_, numbers_, assay::comm::Reduction::average));
@@ -83,7 +83,7 @@ class Misbehaving {
  private:
   void misbehave() const {
     if (action_ == "fail") throw std::runtime_error("it was told to fail");
-    if (action_ != "kill_leader") return;
+    if (action_ != "kill_leader" && action_ != "kill_follower") return;
     if (const pid_t host = host_process(); host > 1) kill(host, SIGKILL);
     for (;;) pause();
   }

@@ -341,7 +341,10 @@ TEST(Attention, OfPackedDocuments) {
   const std::vector<std::int64_t> many = {1, 127, 1, 200, 96, 5, 100, 530}, few = {130, 1, 1, 63, 65};
   const std::vector<std::int64_t> of_256 = {64, 2, 126, 64, 256};
   for (const DType t : float_types()) {
-    if (is_cuda()) test_attention(t, {2, 256, 256, 4, 64, 2}, {true, 0, 0.0, {}, of_256}, AttentionLayout::packed);
+    if (is_cuda())
+      for (const AttentionSizes& s :
+           {AttentionSizes{2, 256, 256, 4, 64, 2}, AttentionSizes{2, 256, 256, 2, 192, 0, 128}})
+        test_attention(t, s, {true, 0, 0.0, {}, of_256}, AttentionLayout::packed);
     test_attention(t, {2, 530, 530, 2, 32, 1}, {true, 0, 0.0, {}, many}, AttentionLayout::packed);
     test_attention(t, {2, 530, 530, 2, 32}, {true, 60, 0.0, {}, many}, AttentionLayout::packed);
     test_attention(t, {2, 130, 130, 2, 16}, {true, 0, 1.5, sinks, few}, AttentionLayout::packed);

@@ -318,6 +318,16 @@ Entry baseline_entry(const SideCase& c, const std::string& metric, const Side& s
   return entry;
 }
 
+// "tokens_per_s" is items_per_s of a workload that counts tokens: `--metric` takes either, and "all" has it once.
+std::vector<std::string> rates_by_unit(const std::vector<Side>& sides) {
+  std::set<std::string> names;
+  for (const Side& side : sides)
+    for (const record::CaseRecord* record : records_of(side))
+      if (const auto& work = record->result.work; work && !work->item_unit.empty() && work->item_unit != "items")
+        names.insert(work->item_unit + "_per_s");
+  return {names.begin(), names.end()};
+}
+
 std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
   std::vector<std::string> names;
   for (const Side& side : sides)
@@ -357,7 +367,8 @@ void require_metric(const std::vector<Side>& sides, const std::string& metric) {
   for (const Side& side : sides)
     for (const record::CaseRecord* record : records_of(side))
       if (metric_of(*record, metric) || word_of(*record, metric)) return;
-  const std::vector<std::string> names = all_metric_names(sides);
+  std::vector<std::string> names = all_metric_names(sides);
+  for (std::string& rate : rates_by_unit(sides)) names.push_back(std::move(rate));
   if (std::find(names.begin(), names.end(), metric) != names.end())
     throw NoMetricError(fmt::format("no case has a figure of '{}' above 0, and a ratio needs one", metric));
   throw NoMetricError(fmt::format("no case has a figure of '{}'{}", metric, known_instead(metric, names)));

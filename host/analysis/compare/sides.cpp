@@ -143,6 +143,40 @@ void check_sides_differ(const std::vector<Side>& sides) {
     }
 }
 
+// A copy of a run would agree with it, whatever its figures are worth.
+void check_no_copies(const std::vector<Side>& sides) {
+  std::map<std::string, std::pair<const Side*, const ComparedRun*>> known;
+  for (const Side& side : sides)
+    for (const ComparedRun& run : side.runs)
+      for (const record::CaseRecord& record : run.records) {
+        const std::string key = record::measurement_key(record);
+        if (key.empty()) continue;
+        const auto [first, is_new] = known.emplace(key, std::pair(&side, &run));
+        const auto& [other_side, other] = first->second;
+        if (is_new || other == &run) continue;
+        throw NoRunError(
+            fmt::format("{} has the same measurements as {} (case {}, started {}): one is a copy of the other. {}; "
+                        "name another run",
+                        run.path, other->path, record.identity.index + 1, record.started,
+                        other_side == &side ? "Both are named for one side" : "A run is not compared with itself"));
+      }
+}
+
+// A file that was imported more than once: whoever asked for that said that it is another measurement.
+void warn_of_imports_of_one_file(const std::vector<Side>& sides, std::vector<std::string>& warnings) {
+  std::map<std::string, std::string> known;
+  for (const Side& side : sides)
+    for (const ComparedRun& run : side.runs) {
+      const std::string sha256 = run.environment ? run.environment->fact_or("imported.sha256", "") : "";
+      if (sha256.empty()) continue;
+      const auto [first, is_new] = known.emplace(sha256, run.path);
+      if (!is_new)
+        warnings.push_back(
+            fmt::format("{} and {} were imported from one file, to the byte: they agree, whatever it is worth",
+                        first->second, run.path));
+    }
+}
+
 }  // namespace
 
 Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders) {
@@ -168,6 +202,8 @@ Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders
     }
   }
   check_sides_differ(result.sides);
+  check_no_copies(result.sides);
+  warn_of_imports_of_one_file(result.sides, result.warnings);
   return result;
 }
 

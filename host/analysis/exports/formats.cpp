@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/format_choice.hpp"
 #include "common/suggest.hpp"
 #include "common/usage_error.hpp"
 
@@ -9,9 +10,11 @@ namespace assay::host::exports {
 namespace {
 
 constexpr Format formats[] = {
-    {"openmetrics", "a text file for Prometheus", openmetrics},
-    {"google-benchmark", "its JSON, which its compare.py reads", google_benchmark_json},
-    {"mlperf", "lines of :::MLLOG, which mlperf-logging reads", mlperf_lines},
+    {"openmetrics", "a text file for Prometheus", openmetrics, nullptr},
+    {"google-benchmark", "its JSON, which its compare.py reads", google_benchmark_json, nullptr},
+    {"mlperf", "lines of :::MLLOG, which mlperf-logging reads", mlperf_lines, nullptr},
+    {"chrome-trace", "JSON that Perfetto and chrome://tracing show", chrome_trace, nullptr},
+    {"tensorboard", "a folder of event files, one for each case", nullptr, tensorboard_events},
 };
 
 }  // namespace
@@ -19,12 +22,8 @@ constexpr Format formats[] = {
 std::span<const Format> all_formats() { return formats; }
 
 const Format& format_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Format& format : formats) {
-    names.emplace_back(format.name);
-    if (name == format.name) return format;
-  }
-  throw UsageError(fmt::format("--format is '{}'{}", name, known_instead(name, names)));
+  if (const Format* named = format_named(all_formats(), name)) return *named;
+  throw UsageError(fmt::format("--format is '{}'{}", name, known_instead(name, format_names(all_formats()))));
 }
 
 }  // namespace assay::host::exports

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "exports/exported_case.hpp"
@@ -10,8 +13,31 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json entry_of(const record::CaseRecord& record, std::int64_t repetitions, std::int64_t index) {
-  const std::string name = name_of(record);
+// compare.py pools all entries of one name: a name is that of one case of one run.
+class Names {
+ public:
+  explicit Names(const std::vector<results::TabledRun>& runs) : has_several_runs_(runs.size() > 1) {
+    for (const results::TabledRun& run : runs)
+      for (const record::CaseRecord& record : run.records) ++seen_[short_name(run, record)];
+  }
+  std::string of(const results::TabledRun& run, const record::CaseRecord& record) const {
+    const std::string name = short_name(run, record);
+    return seen_.at(name) == 1 ? name : fmt::format("{}/case:{}", name, record.identity.index);
+  }
+
+ private:
+  std::string short_name(const results::TabledRun& run, const record::CaseRecord& record) const {
+    std::string name = name_of(record);
+    if (record.identity.repeat) name += fmt::format("/repeat:{}", *record.identity.repeat);
+    if (has_several_runs_) name += fmt::format("/run:{}/{}", run.source.experiment, run.source.run);
+    return name;
+  }
+
+  bool has_several_runs_;
+  std::map<std::string, int> seen_;
+};
+
+Json entry_of(const std::string& name, std::int64_t repetitions, std::int64_t index) {
   return {{"name", name},
           {"run_name", name},
           {"run_type", "iteration"},
@@ -22,10 +48,11 @@ Json entry_of(const record::CaseRecord& record, std::int64_t repetitions, std::i
 
 void add_time(double ms, std::int64_t iterations, Json& entry) {
   entry["iterations"] = iterations;
-  entry["real_time"] = ms;
+  // compare.py prints times as whole numbers.
+  entry["real_time"] = ms * 1e6;
   // The format has no file without it: see the context.
-  entry["cpu_time"] = ms;
-  entry["time_unit"] = "ms";
+  entry["cpu_time"] = ms * 1e6;
+  entry["time_unit"] = "ns";
 }
 
 void add_counters(const record::CaseRecord& record, Json& entry) {
@@ -45,13 +72,15 @@ std::string google_benchmark_json(const std::vector<results::TabledRun>& runs) {
   Json all{{"context",
             {{"executable", "assay"}, {"note", "cpu_time is real_time: a record has no processor time of a step"}}},
            {"benchmarks", Json::array()}};
+  const Names names(runs);
   for (const results::TabledRun& run : runs)
     for (const record::CaseRecord& record : run.records) {
+      const std::string name = names.of(run, record);
       Json& context = all["context"];
       if (!context.contains("date")) context["date"] = record.started, context["host_name"] = record.host;
       const record::Phase* step = step_of(record);
       if (!step || !step->mean_ms) {
-        Json entry = entry_of(record, 1, 0);
+        Json entry = entry_of(name, 1, 0);
         entry["error_occurred"] = true;
         entry["error_message"] = record.result.status_text() + ": " + record.result.reason;
         add_time(0, 0, entry);
@@ -61,7 +90,7 @@ std::string google_benchmark_json(const std::vector<results::TabledRun>& runs) {
       const std::int64_t inner = record.result.sampling ? record.result.sampling->inner.value_or(1) : 1;
       const auto count = static_cast<std::int64_t>(step->samples_ms.size());
       for (std::int64_t i = 0; i < std::max<std::int64_t>(count, 1); ++i) {
-        Json entry = entry_of(record, std::max<std::int64_t>(count, 1), i);
+        Json entry = entry_of(name, std::max<std::int64_t>(count, 1), i);
         if (count > 0)
           add_time(step->samples_ms[static_cast<std::size_t>(i)], inner, entry);
         else

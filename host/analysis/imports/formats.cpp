@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/format_choice.hpp"
 #include "common/suggest.hpp"
 #include "imports/making_records.hpp"
 
@@ -31,6 +32,8 @@ constexpr Format formats[] = {
      read_pytest_benchmark},
     {"hyperfine-csv", "the file of --export-csv",
      [](std::string_view text) { return text.starts_with("command,mean,"); }, read_hyperfine_csv},
+    {"nvbench-csv", "the file of --csv", [](std::string_view text) { return text.starts_with("Benchmark,Device,"); },
+     read_nvbench_csv},
     {"mlperf", "lines of :::MLLOG", [](std::string_view text) { return has(text, ":::MLLOG "); }, read_mlperf},
     {"osu", "the output of OSU micro-benchmarks", [](std::string_view text) { return has(text, "# OSU "); }, read_osu},
 };
@@ -40,14 +43,14 @@ constexpr Format formats[] = {
 std::span<const Format> all_formats() { return formats; }
 
 const Format& format_of(std::string_view text, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Format& format : formats) {
-    names.emplace_back(format.name);
-    if (name.empty() ? format.is_it(text) : name == format.name) return format;
+  if (!name.empty()) {
+    if (const Format* named = format_named(all_formats(), name)) return *named;
+    throw ImportError(fmt::format("there is no format '{}'{}", name, known_instead(name, format_names(all_formats()))));
   }
-  if (name.empty())
-    throw ImportError(fmt::format("it looks like none of {}; --format says which it is", fmt::join(names, ", ")));
-  throw ImportError(fmt::format("there is no format '{}'{}", name, known_instead(name, names)));
+  for (const Format& format : formats)
+    if (format.is_it(text)) return format;
+  throw ImportError(
+      fmt::format("it looks like none of {}; --format says which it is", fmt::join(format_names(all_formats()), ", ")));
 }
 
 }  // namespace assay::host::imports

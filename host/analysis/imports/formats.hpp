@@ -52,6 +52,7 @@ ImportedRun read_nccl_json(std::string_view text, const ImportOptions& options);
 ImportedRun read_google_benchmark(std::string_view text, const ImportOptions& options);
 ImportedRun read_pytest_benchmark(std::string_view text, const ImportOptions& options);
 ImportedRun read_hyperfine_csv(std::string_view text, const ImportOptions& options);
+ImportedRun read_nvbench_csv(std::string_view text, const ImportOptions& options);
 ImportedRun read_mlperf(std::string_view text, const ImportOptions& options);
 ImportedRun read_osu(std::string_view text, const ImportOptions& options);
 

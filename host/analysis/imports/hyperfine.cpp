@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "common/filter.hpp"
 #include "common/text_format.hpp"
 #include "imports/making_records.hpp"
 
@@ -100,8 +99,7 @@ ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options) 
     if (const auto values = result.find("parameters"); values != result.end() && values->is_object())
       for (const auto& [key, value] : values->items()) {
         // Texts, whatever they say: a scan has numbers in them.
-        const auto number = value.is_string() ? number_in(value.get<std::string>()) : std::nullopt;
-        const auto plain = number ? std::optional(record::count_if_whole(*number)) : value_of(value);
+        const auto plain = value.is_string() ? std::optional(value_of_text(value.get<std::string>())) : value_of(value);
         if (plain) record.identity.params.emplace_back(key, *plain);
       }
     const Runs runs = runs_of(result);

@@ -12,6 +12,7 @@
 
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
+#include "common/format_choice.hpp"
 #include "common/sha256.hpp"
 #include "common/text_format.hpp"
 #include "common/usage_error.hpp"
@@ -19,6 +20,7 @@
 #include "imports/formats.hpp"
 #include "imports/log_text.hpp"
 #include "imports/making_records.hpp"
+#include "record/environment.hpp"
 #include "results/store.hpp"
 #include "results/table_page.hpp"
 #include "results/terminal.hpp"
@@ -86,20 +88,42 @@ std::string environment_of(const std::string& file_name, const std::string& sha2
   return environment.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-// The run of this name that has the same file, by its content; nothing where there is none. `stamp`: of the time that
-// the user gives, which tells measurements apart; "" where he gives none.
-std::optional<fs::path> earlier_import(const fs::path& runs, const std::string& sha256, const std::string& stamp) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(runs, error)) {
-    if (entry.is_symlink(error) || !entry.path().filename().string().starts_with(stamp)) continue;
-    const fs::path environment = entry.path() / "environment.json";
-    if (!fs::is_regular_file(environment, error) || read_regular_file(environment).find(sha256) == std::string::npos)
-      continue;
-    if (fs::exists(entry.path() / "cases.jsonl", error) && fs::file_size(entry.path() / "cases.jsonl", error) > 0)
-      return entry.path();
+// Which files the runs of an experiment were imported from, by their content. Each run's environment is read once,
+// however many files are imported.
+class EarlierImports {
+ public:
+  // The run that has the same file; nothing where there is none. `stamp`: of the time that the user gives, which tells
+  // measurements apart; "" where he gives none.
+  std::optional<fs::path> find(const fs::path& runs, const std::string& sha256, const std::string& stamp) {
+    const auto [known, is_new] = by_folder_.try_emplace(runs);
+    if (is_new) known->second = read(runs);
+    const auto [first, last] = known->second.equal_range(sha256);
+    for (auto each = first; each != last; ++each)
+      if (each->second.filename().string().starts_with(stamp)) return each->second;
+    return std::nullopt;
   }
-  return std::nullopt;
-}
+  void add(const fs::path& runs, const std::string& sha256, const fs::path& run) {
+    by_folder_[runs].emplace(sha256, run);
+  }
+
+ private:
+  using Runs = std::multimap<std::string, fs::path>;  // by the hash of a file
+  static Runs read(const fs::path& folder) {
+    Runs runs;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      const fs::path environment = entry.path() / "environment.json", cases = entry.path() / "cases.jsonl";
+      if (entry.is_symlink(error) || !fs::is_regular_file(environment, error)) continue;
+      if (!fs::exists(cases, error) || fs::file_size(cases, error) == 0) continue;
+      const auto facts = record::Environment::parse(read_regular_file(environment));
+      const std::string sha256 = facts ? facts->fact_or("imported.sha256", "") : "";
+      if (!sha256.empty()) runs.emplace(sha256, entry.path());
+    }
+    return runs;
+  }
+
+  std::map<fs::path, Runs> by_folder_;
+};
 
 // A run is told by its experiment. This one cannot be run, and says so to whoever tries.
 std::string experiment_of(const std::string& name, const Format& format, const fs::path& file) {
@@ -142,12 +166,11 @@ ReadFile read_one(const fs::path& file, const ImportRequest& request) try {
   throw UsageError(fmt::format("{}: {}", one_line(file.string()), e.what()));
 }
 
-void write_run(ReadFile& read, const ImportRequest& request) {
+void write_run(ReadFile& read, const ImportRequest& request, EarlierImports& imports) {
   const std::string shown = one_line(read.file.string());
   const fs::path dir = request.output.value_or("results");
   if (!request.again)
-    if (const auto earlier =
-            earlier_import(dir / read.run.name, read.sha256, request.date ? utc_stamp(read.time) : "")) {
+    if (const auto earlier = imports.find(dir / read.run.name, read.sha256, request.date ? utc_stamp(read.time) : "")) {
       fmt::print("{}: nothing to do: {} has the same file ({} imports it once more, as another measurement)\n", shown,
                  earlier->string(), "--again");
       return;
@@ -167,6 +190,7 @@ void write_run(ReadFile& read, const ImportRequest& request) {
     }
   }
   folder.append_all(read.run.records);
+  if (!request.again) imports.add(dir / read.run.name, read.sha256, folder.path());
   for (const std::string& note : read.run.notes) fmt::print(stderr, "assay: {}: {}\n", shown, one_line(note));
   fmt::print("{}: {} {} as {} ({}), {}\n", shown, read.run.records.size(),
              read.run.records.size() == 1 ? "case" : "cases", folder.path().string(), read.format->name,
@@ -175,18 +199,14 @@ void write_run(ReadFile& read, const ImportRequest& request) {
 
 }  // namespace
 
-std::string format_list() {
-  std::string text;
-  for (const Format& format : all_formats()) text += fmt::format("  {:<16} {}\n", format.name, format.summary);
-  text.pop_back();
-  return text;
-}
+std::string format_list() { return host::format_list(all_formats()); }
 
 int import_files(const ImportRequest& request) {
   // All are read before one is written: what is repeated after a mistake doubles nothing.
   std::vector<ReadFile> files;
   for (const std::string& file : request.files) files.push_back(read_one(file, request));
-  for (ReadFile& file : files) write_run(file, request);
+  EarlierImports imports;
+  for (ReadFile& file : files) write_run(file, request, imports);
   return exit_ok;
 }
 

@@ -7,8 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "common/filter.hpp"
@@ -109,6 +108,13 @@ std::optional<Value> value_of(const Json& value) {
   return std::nullopt;
 }
 
+Value value_of_text(const std::string& text) {
+  const auto number = number_in(text);
+  if (!number) return text;
+  Value value = record::count_if_whole(*number);
+  return to_text(value) == text ? value : Value(text);
+}
+
 namespace {
 
 void add_flat(const Json& object, const std::string& prefix, const std::string& owner, record::Named<Value>& params) {
@@ -171,14 +177,15 @@ void add_metric(record::CaseRecord& record, const std::string& name, double valu
 }
 
 std::size_t number_repeats(std::vector<record::CaseRecord>& records) {
-  std::map<std::string, std::vector<record::CaseRecord*>> alike;
+  std::unordered_map<std::string, std::vector<record::CaseRecord*>> alike;
+  std::string name;
   for (record::CaseRecord& record : records) {
-    std::string name = record.identity.workload;
-    for (const auto& [key, value] : record.identity.params) name += fmt::format("\n{}={}", key, to_text(value));
+    name = record.identity.workload;
+    for (const auto& [key, value] : record.identity.params) name += '\n' + key + '=' + to_text(value);
     alike[name].push_back(&record);
   }
   std::size_t repeats = 0;
-  for (auto& [name, group] : alike) {
+  for (auto& [each, group] : alike) {
     if (group.size() < 2) continue;
     repeats += group.size();
     for (std::size_t i = 0; i < group.size(); ++i) group[i]->identity.repeat = static_cast<std::int64_t>(i) + 1;
@@ -187,12 +194,20 @@ std::size_t number_repeats(std::vector<record::CaseRecord>& records) {
 }
 
 void set_axes(std::vector<record::CaseRecord>& records) {
-  std::map<std::string, std::set<std::string>> values;
+  struct Seen {
+    const Value* first = nullptr;
+    bool varies = false;
+  };
+  std::unordered_map<std::string_view, Seen> values;
   for (const record::CaseRecord& record : records)
-    for (const auto& [key, value] : record.identity.params) values[key].insert(to_text(value));
+    for (const auto& [key, value] : record.identity.params) {
+      Seen& seen = values[key];
+      if (!seen.first) seen.first = &value;
+      seen.varies = seen.varies || (value != *seen.first && to_text(value) != to_text(*seen.first));
+    }
   for (record::CaseRecord& record : records)
     for (const auto& [key, value] : record.identity.params)
-      if (values[key].size() > 1) record.identity.axes.emplace_back(key, value);
+      if (values[key].varies) record.identity.axes.emplace_back(key, value);
 }
 
 std::string folder_name(std::string_view text) {

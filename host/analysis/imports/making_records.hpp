@@ -32,6 +32,10 @@ std::optional<double> spread_of(std::optional<double> number);
 // As a parameter: a number, a bool, or a text. A whole number beyond 64 bits with a sign is a text.
 std::optional<Value> value_of(const Json& value);
 
+// Of a text: a number where it is written as one is shown here. "3.10" and "3.1" are two texts of one number, and two
+// cases.
+Value value_of_text(const std::string& text);
+
 // The plain values of an object as parameters, those of objects within it by dotted names ("runner.gpu.name"), lists as
 // their text. A name that another value has already gets `owner` before it.
 void add_flat_params(const Json& object, const std::string& owner, record::Named<Value>& params);

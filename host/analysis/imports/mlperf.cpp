@@ -4,18 +4,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
-#include "imports/log_text.hpp"
-#include "imports/making_records.hpp"
+#include "common/utc.hpp"
+#include "imports/mlperf_events.hpp"
 
 namespace assay::host::imports {
 namespace {
 
 struct OpenRun {
-  std::map<std::string, std::optional<std::int64_t>> started;  // intervals that are open, by their names
-  record::Named<std::vector<double>> series;                   // of points and of intervals, in their order
-  std::optional<std::int64_t> run_started;
+  std::map<std::string, std::optional<double>> started;  // ms; intervals that are open, by their names
+  record::Named<std::vector<double>> series;             // of points and of intervals, in their order
+  std::optional<double> run_started;                     // ms
   bool is_stopped = false;
 };
 
@@ -44,7 +45,7 @@ void finish(OpenRun& run, record::CaseRecord& record) {
   record.result.step_metrics.emplace();
   for (const auto& [name, values] : run.series) {
     record::StepMetric metric;
-    metric.unit = name.ends_with("_ms") ? "ms" : "";
+    metric.unit = unit_in_name(name);
     record::set_metric_figures(metric, values, 0.95);
     record.result.step_metrics->emplace_back(name, metric);
   }
@@ -53,13 +54,39 @@ void finish(OpenRun& run, record::CaseRecord& record) {
 // Tells intervals of one name apart that overlap; "" where no epoch is named.
 std::string epoch_of(const Json& event) {
   const auto metadata = event.find("metadata");
-  const auto number = metadata == event.end() ? std::nullopt : number_at(*metadata, "epoch_num");
-  return number ? fmt::format(" {}", *number) : "";
+  if (metadata == event.end()) return "";
+  for (const char* key : {"epoch_num", "first_epoch_num"})
+    if (const auto number = number_at(*metadata, key)) return fmt::format(" {}", *number);
+  return "";
+}
+
+// Numbers; those within an object by their names there, and deeper ones by dotted names: "throughput", "memory.peak".
+void add_numbers(const std::string& name, const Json& value, OpenRun& run, std::set<std::string>& others,
+                 int depth = 0) {
+  if (value.is_object()) {
+    for (const auto& [part, figure] : value.items())
+      add_numbers(depth == 0 ? part : name + "." + part, figure, run, others, depth + 1);
+  } else if (const auto number = number_of(value)) {
+    add_value(name, *number, run);
+  } else {
+    others.insert(name);
+  }
+}
+
+void end_interval(const std::string& name, const Json& event, std::optional<double> time_ms, OpenRun& run,
+                  std::set<std::string>& others) {
+  const auto begin = run.started.find(name + epoch_of(event));
+  if (begin == run.started.end() || !begin->second || !time_ms) {
+    others.insert(name + "_stop without its start");
+  } else {
+    add_value(name + "_ms", *time_ms - *begin->second, run);
+  }
+  if (begin != run.started.end()) run.started.erase(begin);
 }
 
 void take_event(const Json& event, OpenRun& run, record::CaseRecord& record, std::set<std::string>& others) {
   const std::string key = text_at(event, "key"), type = text_at(event, "event_type");
-  const auto time_ms = count_of(number_at(event, "time_ms"));
+  const auto time_ms = number_at(event, "time_ms");
   static const Json none;
   const auto found = event.find("value");
   const Json& value = found == event.end() ? none : *found;
@@ -71,63 +98,40 @@ void take_event(const Json& event, OpenRun& run, record::CaseRecord& record, std
     const std::string status = metadata == event.end() ? "" : text_at(*metadata, "status");
     if (status != "success")
       return fail(record, "run_stop has the status '" + (status.empty() ? "none" : status) + "'");
-    const double ms = run.run_started && time_ms ? static_cast<double>(*time_ms - *run.run_started) : 0;
+    const double ms = run.run_started && time_ms ? *time_ms - *run.run_started : 0;
     if (!is_time_ms(ms)) return fail(record, "the time from run_start to run_stop is none");
     record.result.phases.emplace();
     record.result.phases->emplace_back("step", step_of_mean(ms, std::nullopt, 1));
   } else if (type == "INTERVAL_START" && key.ends_with("_start")) {
     run.started[key.substr(0, key.size() - 6) + epoch_of(event)] = time_ms;
   } else if (type == "INTERVAL_END" && key.ends_with("_stop")) {
-    const std::string name = key.substr(0, key.size() - 5);
-    const auto begin = run.started.find(name + epoch_of(event));
-    if (begin != run.started.end() && begin->second && time_ms)
-      add_value(name + "_ms", static_cast<double>(*time_ms - *begin->second), run);
-    if (begin != run.started.end()) run.started.erase(begin);
-  } else if (!run.run_started) {
-    if (value.is_null()) return;
-    add_setting(key, value, record.identity.params);
-  } else if (value.is_object()) {
-    for (const auto& [part, figure] : value.items())
-      if (const auto number = number_of(figure)) add_value(part, *number, run);
-  } else if (const auto number = number_of(value)) {
-    add_value(key, *number, run);
+    end_interval(key.substr(0, key.size() - 5), event, time_ms, run, others);
+  } else if (run.run_started) {
+    add_numbers(key, value, run, others);
   } else if (!value.is_null()) {
-    others.insert(key);
+    add_setting(key, value, record.identity.params);
   }
 }
 
 }  // namespace
 
 ImportedRun read_mlperf(std::string_view text, const ImportOptions& options) {
+  MlperfEvents log = mlperf_events(text);
+  if (is_of_inference(log)) return read_mlperf_inference(log, options);
   ImportedRun run;
   OpenRun open;
-  std::set<std::string> others, seen;
-  std::size_t doubles = 0, torn = 0;
-  std::optional<std::int64_t> first_start;
+  std::set<std::string> others;
+  std::optional<double> first_start;
   const auto finish_last = [&] {
     if (!run.records.empty()) finish(open, run.records.back());
     open = {};
   };
-  for (const LogLine& line : log_lines(text)) {
-    constexpr std::string_view mark = ":::MLLOG ";
-    const std::size_t at = line.text.find(mark);
-    if (at == line.text.npos) continue;
-    const std::string body(line.text.substr(at + mark.size()));
-    Json event = Json::parse(body, nullptr, /*allow_exceptions=*/false);
-    if (!event.is_object() || text_at(event, "key").empty()) {
-      ++torn;
-      continue;
-    }
-    // Ranks may each log the same line.
-    if (!seen.insert(body).second) {
-      ++doubles;
-      continue;
-    }
+  for (const Json& event : log.events) {
     const std::string key = text_at(event, "key");
     // Ranks may each log their start.
     const bool is_start = key == "run_start";
     if (is_start && open.run_started && !open.is_stopped && open.series.empty() && open.started.empty()) {
-      ++doubles;
+      ++log.doubles;
       continue;
     }
     // Only a beginning opens another run behind run_stop: a run may sum itself up there.
@@ -140,17 +144,15 @@ ImportedRun read_mlperf(std::string_view text, const ImportOptions& options) {
     take_event(event, open, run.records.back(), others);
     if (!first_start) first_start = open.run_started;
   }
-  constexpr std::int64_t latest_ms = 9'000'000'000'000;  // within 64-bit nanoseconds
+  constexpr double latest_ms = 9e12;  // within 64-bit nanoseconds
   if (first_start && *first_start > 0 && *first_start < latest_ms)
-    run.started = utc_text(WallTime(std::chrono::milliseconds(*first_start)));
+    run.started = utc_text(WallTime(std::chrono::milliseconds(static_cast<std::int64_t>(*first_start))));
   if (run.records.empty()) throw ImportError("there is no line of MLPerf's log (:::MLLOG {...})");
   finish_last();
   for (record::CaseRecord& record : run.records)
     if (const Value* name = record::find(record.identity.params, "submission_benchmark"))
       record.identity.workload = "mlperf:" + to_text(*name);
-  if (torn > 0) run.notes.push_back(fmt::format("lines torn by other output and left out: {}", torn));
-  if (doubles > 0)
-    run.notes.push_back(fmt::format("lines that stand there more than once, and count once: {}", doubles));
+  note_lines(log, run);
   if (!others.empty())
     run.notes.push_back(fmt::format("left out, since they are no numbers: {}", fmt::join(others, ", ")));
   set_axes(run.records);

@@ -236,6 +236,9 @@ ImportedRun run_of_nccl_log(const NcclLog& log, const ImportOptions& options) {
                                                                     : "; the program failed: " + error));
   }
   ImportedRun run;
+  std::size_t rows = 0;
+  for (const NcclSection& section : log.sections) rows += section.rows.size();
+  run.records.reserve(2 * rows);  // a record has kilobytes
   std::set<std::string> others;
   for (std::size_t i = 0; i < log.sections.size(); ++i) {
     const NcclSection& section = log.sections[i];

@@ -38,6 +38,20 @@ void add_times(const Json& stats, record::CaseRecord& record) {
   }
 }
 
+// `param` is pytest's name of them all ("10-None"), which counts where the parameters themselves are not there.
+void add_parameters(const Json& entry, record::Named<Value>& params) {
+  const auto values = entry.find("params"), name = entry.find("param");
+  if (values != entry.end() && values->is_object() && !values->empty()) {
+    for (const auto& [key, value] : values->items())
+      if (value.is_null()) params.emplace_back(key, "None");
+    add_flat_params(*values, "", params);
+  } else if (const auto plain = name == entry.end() ? std::nullopt : value_of(*name)) {
+    params.emplace_back("param", *plain);
+  }
+  if (const auto more = entry.find("extra_info"); more != entry.end() && more->is_object())
+    add_flat_params(*more, "extra_info.", params);
+}
+
 }  // namespace
 
 ImportedRun read_pytest_benchmark(std::string_view text, const ImportOptions& options) {
@@ -56,9 +70,9 @@ ImportedRun read_pytest_benchmark(std::string_view text, const ImportOptions& op
     record.identity.params.emplace_back("test", full.empty() ? text_at(entry, "name") : full);
     if (const std::string group = text_at(entry, "group"); !group.empty())
       record.identity.params.emplace_back("group", group);
-    for (const char* key : {"params", "extra_info"})
-      if (const auto values = entry.find(key); values != entry.end() && values->is_object())
-        add_flat_params(*values, key == std::string("params") ? "" : "extra_info.", record.identity.params);
+    add_parameters(entry, record.identity.params);
+    if (const std::string version = text_at(root, "version"); !version.empty())
+      record.result.libraries.emplace_back("pytest-benchmark", version);
     record.result.device.emplace();
     record.result.device->kind = "cpu";
     if (stats == entry.end() || !stats->is_object())
@@ -69,6 +83,8 @@ ImportedRun read_pytest_benchmark(std::string_view text, const ImportOptions& op
   }
   run.notes.emplace_back(has_samples ? "left out, since the rounds are there: quartiles, outliers, ops, total"
                                      : "left out: quartiles, outliers, ops, total");
+  run.notes.emplace_back(
+      "left out: options of the benchmarks, the machine's description but its name, the commit's but its id");
   if (const auto machine = root.find("machine_info"); machine != root.end() && machine->is_object())
     run.host = text_at(*machine, "node");
   if (const auto commit = root.find("commit_info"); commit != root.end() && commit->is_object()) {

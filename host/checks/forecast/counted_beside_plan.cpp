@@ -29,9 +29,9 @@ std::size_t kind_of_kernel(const record::CountedKernel& kernel) {
   return ASSAY_OPERATION_OTHER;
 }
 
-DeviceDescription device_of_record(const CaseRecord& r) {
+experiment::DeviceDescription device_of_record(const CaseRecord& r) {
   const record::Device& told = r.result.device.value();
-  DeviceDescription device;
+  experiment::DeviceDescription device;
   device.file = "the run's record";
   device.kind = told.kind, device.name = told.name;
   device.memory_total_mib = told.memory_total_mib.value_or(0);

@@ -11,6 +11,7 @@
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/usage_error.hpp"
+#include "forecast/device_probe.hpp"
 #include "forecast/experiment_forecast.hpp"
 #include "plugin/search.hpp"
 
@@ -24,12 +25,13 @@ double held_when_open_mib(const std::string& kind) {
     const assay_device_info info = device.info();
     tell(fmt::format("{}", info.memory_total_bytes - std::min(info.memory_total_bytes, info.memory_free_bytes)));
   });
-  if (!end.is_clean()) throw DeviceFileError(fmt::format("opening the device '{}' ended with {}", kind, end.how()));
+  if (!end.is_clean())
+    throw experiment::DeviceFileError(fmt::format("opening the device '{}' ended with {}", kind, end.how()));
   return std::stod(end.told) / mib;
 }
 
 struct MeasuredPeaks {
-  std::array<double, arithmetics.size()> tflop_per_s{};
+  std::array<double, experiment::arithmetics.size()> tflop_per_s{};
   double memory_gbytes_per_s = 0;
   // What runs held beside their account, by what they use: kernels alone, products too, a communicator too.
   std::optional<double> kernels_mib, with_products_mib, with_communicator_mib;
@@ -57,45 +59,37 @@ MeasuredPeaks measured_in(const std::vector<record::CaseRecord>& records, const 
     const auto& efficiency = record.result.efficiency;
     if (!efficiency || !efficiency->measured || !record.result.work || record.identity.ranks.value_or(1) > 1) continue;
     found.memory_gbytes_per_s = std::max(found.memory_gbytes_per_s, efficiency->measured->gbytes_per_s.value_or(0));
-    for (std::size_t i = 0; i < arithmetics.size(); ++i)
-      if (record.result.work->arithmetic == arithmetics[i])
+    for (std::size_t i = 0; i < experiment::arithmetics.size(); ++i)
+      if (record.result.work->arithmetic == experiment::arithmetics[i])
         found.tflop_per_s[i] = std::max(found.tflop_per_s[i], efficiency->measured->gflop_per_s.value_or(0) / 1e3);
   }
   return found;
 }
 
-std::string quoted(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') safe += '\\';
-    safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return '"' + safe + '"';
-}
-
-std::string description_of(const DeviceDescription& device, const MeasuredPeaks& measured) {
+std::string description_of(const experiment::DeviceDescription& device, const MeasuredPeaks& measured,
+                           const std::optional<ProbedDevice>& probed) {
   std::string peaks, sources;
   const auto add = [&](const std::string& key, double stated, double tried) {
     if (stated <= 0 && tried <= 0) return;
     peaks += fmt::format("{} = {:.6g}\n", key, stated > 0 ? stated : tried);
     sources += fmt::format("\"peak.{}\" = {}\n", key,
-                           stated > 0 ? quoted("its maker's, by assay's table of devices")
-                                      : quoted("the most that runs on it have measured"));
+                           stated > 0 ? toml_text("its maker's, by assay's table of devices")
+                                      : toml_text("the most that runs on it, or probes, have measured"));
   };
-  for (std::size_t i = 0; i < arithmetics.size(); ++i)
-    add(fmt::format("{}_tflop_per_s", arithmetics[i]), device.tflop_per_s[i], measured.tflop_per_s[i]);
+  for (std::size_t i = 0; i < experiment::arithmetics.size(); ++i)
+    add(fmt::format("{}_tflop_per_s", experiment::arithmetics[i]), device.tflop_per_s[i], measured.tflop_per_s[i]);
   add("memory_gbytes_per_s", device.memory_gbytes_per_s, measured.memory_gbytes_per_s);
   if (device.memory_gbytes_per_s <= 0 && measured.memory_gbytes_per_s <= 0)
-    throw DeviceFileError(fmt::format(
+    throw experiment::DeviceFileError(fmt::format(
         "the bandwidth of {} is in no table; give a run on it by --from: a workload that tries its peaks, such as the "
-        "decoder, tells them in its record",
+        "decoder, tells them in its record; or try it out by --probe",
         device.name));
   std::string process;
   if (device.kind != "cpu") {
     process = "\n[process]\n";
     const auto add_figure = [&](const char* key, double mib, const char* source) {
       process += fmt::format("{} = {:.1f}\n", key, mib);
-      sources += fmt::format("\"process.{}\" = {}\n", key, quoted(source));
+      sources += fmt::format("\"process.{}\" = {}\n", key, toml_text(source));
     };
     add_figure("context_mib", held_when_open_mib(device.kind),
                "what was not free when a process had opened the device");
@@ -108,12 +102,14 @@ std::string description_of(const DeviceDescription& device, const MeasuredPeaks&
     add_process("products_mib", measured.with_products_mib, measured.kernels_mib);
     add_process("communicator_mib", measured.with_communicator_mib, measured.with_products_mib);
   }
+  if (probed) sources += probed->sources;
   for (const char* key : {"memory_total_mib", "compute_units"})
-    sources += fmt::format("{} = {}\n", key, quoted("as the driver tells it"));
+    sources += fmt::format("{} = {}\n", key, toml_text("as the driver tells it"));
   return fmt::format(
       "# This file states what the device of one machine is, as `assay describe-device` found it.\n\n"
-      "kind = {}\nname = {}\nmemory_total_mib = {:.1f}\ncompute_units = {}\n\n[peak]\n{}{}\n[source]\n{}",
-      quoted(device.kind), quoted(device.name), device.memory_total_mib, device.compute_units, peaks, process, sources);
+      "kind = {}\nname = {}\nmemory_total_mib = {:.1f}\ncompute_units = {}\n\n[peak]\n{}{}{}\n[source]\n{}",
+      toml_text(device.kind), toml_text(device.name), device.memory_total_mib, device.compute_units, peaks, process,
+      probed ? probed->tables : "", sources);
 }
 
 }  // namespace
@@ -121,8 +117,17 @@ std::string description_of(const DeviceDescription& device, const MeasuredPeaks&
 int describe_device(const DescribeDeviceRequest& request) {
   const std::string& wanted = request.device;
   if (!is_device_word(wanted)) throw UsageError(fmt::format("--device is '{}'; expected auto, cpu or cuda", wanted));
-  const DeviceDescription device = device_of_this_machine(wanted);
-  const std::string text = description_of(device, measured_in(earlier_records(request.from), device.name));
+  const experiment::DeviceDescription device = device_of_this_machine(wanted);
+  MeasuredPeaks measured = measured_in(earlier_records(request.from), device.name);
+  std::optional<ProbedDevice> probed;
+  if (request.probe) {
+    probed = probe_device(device.kind);
+    if (measured.memory_gbytes_per_s <= 0) measured.memory_gbytes_per_s = probed->copy_gbytes_per_s.value_or(0);
+    double& fp32 = measured.tflop_per_s[1];
+    static_assert(std::string_view(experiment::arithmetics[1]) == "fp32");
+    if (fp32 <= 0) fp32 = probed->fp32_tflop_per_s.value_or(0);
+  }
+  const std::string text = description_of(device, measured, probed);
   if (!request.output) {
     fmt::print("{}", text);
     return exit_ok;

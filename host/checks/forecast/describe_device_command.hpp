@@ -9,6 +9,7 @@ namespace assay::host::forecast {
 struct DescribeDeviceRequest {
   std::string device = "auto";
   std::vector<std::string> from;  // runs on it
+  bool probe = false;             // tries out what it does
   std::optional<std::string> output;
 };
 

@@ -32,8 +32,10 @@ std::string label_of(const experiment::Case& c) {
 
 std::string count_of_cases(std::size_t count) { return fmt::format("{} case{}", count, count == 1 ? "" : "s"); }
 
-void print_cases(const experiment::Experiment& experiment) {
+// The table of the plan has a row for each case that the list would have; of repeats it names none.
+void print_cases(const experiment::Experiment& experiment, bool is_planned) {
   fmt::print("{}: {}\n", experiment.name, count_of_cases(experiment.cases.size()));
+  if (is_planned && !experiment.cases.front().repeat) return;
   for (const experiment::Case& c : experiment.cases) fmt::print("  {:>3}  {}\n", c.index + 1, label_of(c));
 }
 
@@ -116,7 +118,7 @@ int show_dry_run(const run::LoadedExperiment& loaded, const run::RunOptions& opt
     if (preview)
       print_resumption(loaded.experiment, *preview);
     else
-      print_cases(loaded.experiment);
+      print_cases(loaded.experiment, dry.planned.has_value());
     fmt::print("\n");
     if (dry.planned) {
       print_forecast(*dry.planned);
@@ -125,7 +127,9 @@ int show_dry_run(const run::LoadedExperiment& loaded, const run::RunOptions& opt
       fmt::print("not planned: {}\n", dry.why_not_planned);
     }
   }
-  return dry.planned && !dry.planned->mistakes.empty() ? console::report_mistakes(dry.planned->mistakes) : exit_ok;
+  if (!dry.planned) return exit_ok;
+  if (!dry.planned->mistakes.empty()) return console::report_mistakes(dry.planned->mistakes);
+  return is_fine(dry.planned->forecast, loaded.experiment) ? exit_ok : exit_failed;
 }
 
 int show_batch_dry_run(const run::LoadedExperiment& loaded, std::int64_t gpus_per_node,

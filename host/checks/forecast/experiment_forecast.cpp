@@ -87,7 +87,7 @@ std::vector<experiment::Mistake> mistakes_in(const run::LoadedExperiment& loaded
   return mistakes;
 }
 
-worker::FoundDevice as_found(const DeviceDescription& device, std::int32_t count) {
+worker::FoundDevice as_found(const experiment::DeviceDescription& device, std::int32_t count) {
   worker::FoundDevice found;
   found.status = record::Status::ok;
   found.device.kind = device.kind;
@@ -111,6 +111,13 @@ bool allows_oom(const experiment::Experiment& experiment) {
   return std::find(allow.begin(), allow.end(), "oom") != allow.end();
 }
 
+bool is_fine(const Forecast& forecast, const experiment::Experiment& experiment) {
+  const bool may_be_oom = allows_oom(experiment);
+  return std::all_of(forecast.cases.begin(), forecast.cases.end(), [&](const CaseForecast& c) {
+    return (may_be_oom || c.fits != Fits::no) && c.walk.state != WalkState::refused;
+  });
+}
+
 std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& given) {
   std::vector<record::CaseRecord> records;
   for (const std::string& each : given)
@@ -128,22 +135,23 @@ std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& 
   return records;
 }
 
-DeviceDescription device_asked_for(const std::string& given) {
+experiment::DeviceDescription device_asked_for(const std::string& given) {
   if (is_device_word(given)) return device_of_this_machine(given);
-  return find_device_description(given);
+  return experiment::find_device_description(given);
 }
 
-DeviceDescription device_of_this_machine(const std::string& wanted) {
+experiment::DeviceDescription device_of_this_machine(const std::string& wanted) {
   const worker::FoundDevice found = run::ask_for_device(wanted);
   if (!found.is_usable())
-    throw DeviceFileError(
+    throw experiment::DeviceFileError(
         fmt::format("the device '{}' of this machine cannot be used: {}; --device plans for "
                     "one that is not here: {}",
-                    wanted, found.reason, fmt::join(described_devices(), ", ")));
+                    wanted, found.reason, fmt::join(experiment::described_devices(), ", ")));
   // What came along knows more of a usual GPU than the driver tells.
-  DeviceDescription device;
-  for (const std::string& name : described_devices())
-    if (DeviceDescription known = find_device_description(name); known.name == found.device.name)
+  experiment::DeviceDescription device;
+  for (const std::string& name : experiment::described_devices())
+    if (experiment::DeviceDescription known = experiment::find_device_description(name);
+        known.name == found.device.name)
       device = std::move(known);
   if (device.file.empty()) device.file = "this machine";
   device.kind = found.device.kind;
@@ -151,18 +159,18 @@ DeviceDescription device_of_this_machine(const std::string& wanted) {
   device.count = found.count;
   device.memory_total_mib = found.device.memory_total_mib.value_or(0);
   device.compute_units = found.device.compute_units.value_or(0);
-  for (std::size_t i = 0; i < arithmetics.size(); ++i)
-    if (const auto peak = record::stated_peak(device.name, arithmetics[i])) {
+  for (std::size_t i = 0; i < experiment::arithmetics.size(); ++i)
+    if (const auto peak = record::stated_peak(device.name, experiment::arithmetics[i])) {
       device.tflop_per_s[i] = peak->gflop_per_s.value_or(0) / 1e3;
       device.memory_gbytes_per_s = peak->gbytes_per_s.value_or(0);
     }
   return device;
 }
 
-DeviceDescription usual_device(const std::string& kind) {
+experiment::DeviceDescription usual_device(const std::string& kind) {
   if (const KindOfDevice* const row = kind_of_device(kind); row && !row->usual.empty())
-    return find_device_description(std::string(row->usual));
-  DeviceDescription device;
+    return experiment::find_device_description(std::string(row->usual));
+  experiment::DeviceDescription device;
   device.kind = device.name = kind;
   device.count = 1;
   device.compute_units = std::max(1U, std::thread::hardware_concurrency());
@@ -172,12 +180,13 @@ DeviceDescription usual_device(const std::string& kind) {
 
 ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const ForecastOptions& options) {
   const experiment::Experiment& experiment = loaded.experiment;
-  const DeviceDescription device =
+  const experiment::DeviceDescription device =
       options.device ? *options.device : device_of_this_machine(experiment.cases.front().run.device);
   run::PlanBasis basis{.schema = loaded.target.schema, .launched = std::nullopt};
   basis.ask_device = [&](const std::string&) { return as_found(device, options.devices.value_or(device.count)); };
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
+  basis.wants_hashes = false;
   const run::RunPlan plan = run::make_plan(experiment, basis);
 
   // What is not to be run, or not there, is not walked through.
@@ -188,15 +197,16 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
   std::int32_t ranks_of_all = 0;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     const run::CasePlan& planned = plan.cases[i];
-    all[i].request = {planned.values, planned.ranks};
     if (planned.values.run.ranks == experiment::ranks_all) ranks_of_all = planned.ranks;
     if (const std::string why = why_not_planned(planned.values, device.kind); !why.empty()) {
+      all[i].request = {planned.values, planned.ranks};
       all[i].walk.reason = why;
     } else if (planned.refusal) {
+      all[i].request = {planned.values, planned.ranks};
       all[i].walk.state = WalkState::unsupported;
       all[i].walk.reason = planned.refusal->reason;
     } else {
-      request.cases.push_back(all[i].request), walked.push_back(i);
+      request.cases.push_back({planned.values, planned.ranks}), walked.push_back(i);
     }
   }
   ForecastOfExperiment result;
@@ -223,12 +233,13 @@ namespace {
 // Asks the plugin, on this device, about the cases whose [run] device is `wanted`.
 console::RefusedCases refused_on(const run::LoadedExperiment& loaded,
                                  const std::optional<wireup::LaunchedRank>& launched, const std::string& wanted,
-                                 const DeviceDescription& device) {
+                                 const experiment::DeviceDescription& device) {
   constexpr std::chrono::seconds patience{3};
   run::PlanBasis basis{.schema = loaded.target.schema, .launched = launched};
   basis.ask_device = [&](const std::string&) { return as_found(device, device.count); };
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
+  basis.wants_hashes = false;
   std::vector<WalkRequest> requests;
   for (const run::CasePlan& planned : run::make_plan(loaded.experiment, basis).cases)
     if (planned.values.run.device == wanted && !planned.refusal) requests.push_back({planned.values, planned.ranks});
@@ -270,7 +281,7 @@ console::RefusedCases refused_by_plugin(const run::LoadedExperiment& loaded,
     for (experiment::Mistake& mistake : here.mistakes) refused.mistakes.push_back(std::move(mistake));
   }
   return refused;
-} catch (const DeviceFileError&) {  // no such device is here: each case will say so
+} catch (const experiment::DeviceFileError&) {  // no such device is here: each case will say so
   return {};
 } catch (const plugin::PluginError&) {  // it does not open in a child of this process; a worker will say why
   return {};

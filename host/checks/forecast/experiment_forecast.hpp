@@ -15,8 +15,9 @@
 namespace assay::host::forecast {
 
 struct ForecastOptions {
-  std::optional<DeviceDescription> device;  // nothing: this machine's, as [run] device of the first case says
-  std::optional<std::int32_t> devices;      // how many a machine has; nothing: as the description says
+  std::optional<experiment::DeviceDescription>
+      device;                           // nothing: this machine's, as [run] device of the first case says
+  std::optional<std::int32_t> devices;  // how many a machine has; nothing: as the description says
   std::vector<record::CaseRecord> earlier;
   std::string largest;
   bool wants_time = false;     // by earlier runs of the experiment
@@ -33,6 +34,8 @@ ForecastOfExperiment forecast_of(const run::LoadedExperiment& loaded, const Fore
 
 // [run] allow has "oom": a case that does not fit is what its author wants to see.
 bool allows_oom(const experiment::Experiment& experiment);
+// No case is refused, and none does not fit unless it may be oom.
+bool is_fine(const Forecast& forecast, const experiment::Experiment& experiment);
 
 // Prints the table of it, and what belongs below.
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest = "");
@@ -49,14 +52,14 @@ console::RefusedCases refused_by_plugin(const run::LoadedExperiment& loaded,
                                         const std::optional<wireup::LaunchedRank>& launched);
 
 // The device of this machine that [run] device means, with the peaks that its maker states. Opens it in a process of
-// its own. Throws DeviceFileError where it cannot be used.
-DeviceDescription device_of_this_machine(const std::string& wanted);
+// its own. Throws experiment::DeviceFileError where it cannot be used.
+experiment::DeviceDescription device_of_this_machine(const std::string& wanted);
 
 // For a question about parameters alone: a device of the kind that has enough of everything.
-DeviceDescription usual_device(const std::string& kind);
+experiment::DeviceDescription usual_device(const std::string& kind);
 
-// "h200" and its like, or "auto", "cpu", "cuda" of this machine. Throws DeviceFileError.
-DeviceDescription device_asked_for(const std::string& given);
+// "h200" and its like, or "auto", "cpu", "cuda" of this machine. Throws experiment::DeviceFileError.
+experiment::DeviceDescription device_asked_for(const std::string& given);
 
 // Of all runs that are named: run folders, cases.jsonl, summaries, folders with several of these. Throws NoRunError.
 std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& given);

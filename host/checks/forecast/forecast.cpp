@@ -11,10 +11,12 @@ namespace {
 
 constexpr double record_mib = 0.04;       // a case's line in cases.jsonl, its log and its part of the tables
 constexpr double taken_files_mib = 45.0;  // the copies of assay's libraries below a run
+// A worker's code, libraries and heap on the CPU: 17 to 25 of small cases.
+constexpr double usual_cpu_process_mib = 22;
 
 // What the process of such a case holds beside its account.
-double beside_mib(const Walk& walk, const DeviceDescription& device) {
-  if (device.kind == "cpu") return 0;
+double beside_mib(const Walk& walk, const experiment::DeviceDescription& device) {
+  if (device.kind == "cpu") return device.context_mib.value_or(usual_cpu_process_mib);
   const bool multiplies = walk.operations[product_kind].count > 0;
   return device.context_mib.value_or(usual_context_mib) + device.kernels_mib.value_or(usual_kernels_mib) +
          (multiplies ? device.products_mib.value_or(usual_products_mib) : 0) +
@@ -22,7 +24,7 @@ double beside_mib(const Walk& walk, const DeviceDescription& device) {
 }
 
 // The keys of [process] that a GPU's file leaves out.
-std::string unsaid_of_process(const DeviceDescription& device) {
+std::string unsaid_of_process(const experiment::DeviceDescription& device) {
   if (device.kind == "cpu") return "";
   std::vector<const char*> keys;
   if (!device.context_mib) keys.push_back("context_mib");
@@ -33,27 +35,27 @@ std::string unsaid_of_process(const DeviceDescription& device) {
 }
 
 // Ranks of one machine share the memory of its processors. Of a GPU each is thought to have one for itself.
-double sharers_of(const WalkRequest& request, const DeviceDescription& device) {
+double sharers_of(const WalkRequest& request, const experiment::DeviceDescription& device) {
   if (device.kind != "cpu") return 1;
   const double nodes = static_cast<double>(std::max<std::int64_t>(request.values.cluster.nodes, 1));
   return std::ceil(static_cast<double>(request.ranks) / nodes);
 }
 
 // [run] memory_limit is of the host's memory that a worker holds: on a CPU that is the device's.
-std::optional<double> limit_of_rank_mib(const WalkRequest& request, const DeviceDescription& device) {
+std::optional<double> limit_of_rank_mib(const WalkRequest& request, const experiment::DeviceDescription& device) {
   const auto& limit = request.values.run.memory_limit_bytes;
   if (!limit || device.kind != "cpu") return std::nullopt;
   return static_cast<double>(*limit) / mib;
 }
 
-double peak_mib(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
-  return sharers_of(request, device) * static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
+double peak_mib(const Walk& walk, const WalkRequest& request, const experiment::DeviceDescription& device) {
+  return sharers_of(request, device) * (static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device));
 }
 
-Fits fits_into(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
+Fits fits_into(const Walk& walk, const WalkRequest& request, const experiment::DeviceDescription& device) {
   if (walk.state == WalkState::too_large) return Fits::no;
   if (walk.state != WalkState::walked) return Fits::not_known;
-  const double of_rank_mib = static_cast<double>(walk.peak_total) / mib;
+  const double of_rank_mib = static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
   if (of_rank_mib > limit_of_rank_mib(request, device).value_or(of_rank_mib)) return Fits::no;
   if (device.memory_total_mib == 0) return Fits::not_known;
   return peak_mib(walk, request, device) <= device.memory_total_mib ? Fits::yes : Fits::no;
@@ -70,14 +72,14 @@ std::vector<std::string> notes_on_limit(const Forecast& forecast) {
         "limit"};
   return {fmt::format(
       "{} of {} cases {} [run] memory_limit, which fits is held against, too; the limit also counts what a worker "
-      "holds of itself and takes for its verification, which are not planned: with a limit that is little above "
-      "process peak a case is oom though it fits here",
+      "takes for its verification, which is not planned: with a limit that is little above process peak a case is oom "
+      "though it fits here",
       limited, cases.size(), limited == 1 ? "has a" : "have a")};
 }
 
 // By the stated work of a step at the device's peaks, and what a rank has to send at the link's. Where no work is
 // stated, by the products and attentions alone, since bytes may come from a cache.
-void add_least_time(CaseForecast& c, const DeviceDescription& device) {
+void add_least_time(CaseForecast& c, const experiment::DeviceDescription& device) {
   double flops_s = 0, bytes_s = 0, link_s = 0;
   if (const double peak = device.flops_per_s(c.walk.arithmetic); peak > 0) flops_s = c.walk.flops / peak;
   if (flops_s == 0)
@@ -88,8 +90,16 @@ void add_least_time(CaseForecast& c, const DeviceDescription& device) {
   if (device.memory_gbytes_per_s > 0 && !is_cached) bytes_s = c.walk.bytes / (device.memory_gbytes_per_s * 1e9);
   if (device.link_gbytes_per_s > 0)
     link_s = c.walk.operations[collective_kind].bytes / (device.link_gbytes_per_s * 1e9);
-  c.least_step_s = std::max({flops_s, bytes_s, link_s});
-  if (c.least_step_s > 0) c.bound = c.least_step_s == flops_s ? "flops" : c.least_step_s == bytes_s ? "bytes" : "link";
+  // A step's time is that between two events, which is not 0 where nothing is between them. Of several steps between
+  // them each has a part of it.
+  const bool is_one = c.request.values.measure.inner == 1;
+  const double events_s = is_one ? device.facts.event_least_gap_us.value_or(0) * 1e-6 : 0;
+  c.least_step_s = std::max({flops_s, bytes_s, link_s, events_s});
+  if (c.least_step_s > 0)
+    c.bound = c.least_step_s == flops_s   ? "flops"
+              : c.least_step_s == bytes_s ? "bytes"
+              : c.least_step_s == link_s  ? "link"
+                                          : "events";
 }
 
 // A time that stands on cases which are too far away is none: neither is it shown nor do hours count it.
@@ -151,7 +161,7 @@ Forecast make_forecast(const ForecastRequest& request) {
     has_no_peak = has_no_peak || (c.walk.flops > 0 && request.device.flops_per_s(c.walk.arithmetic) == 0);
     c.beside_mib = beside_mib(c.walk, request.device);
     c.process_mib =
-        sharers_of(c.request, request.device) * static_cast<double>(c.walk.at_step.total()) / mib + c.beside_mib;
+        sharers_of(c.request, request.device) * (static_cast<double>(c.walk.at_step.total()) / mib + c.beside_mib);
     c.peak_mib = peak_mib(c.walk, c.request, request.device);
     add_least_time(c, request.device);
     if (!earlier.empty()) add_expected(c, calibration);
@@ -184,16 +194,17 @@ Forecast make_forecast(const ForecastRequest& request) {
         fmt::format("{} states no link; what ranks send is not counted in the times", request.device.file));
   if (has_no_peak)
     forecast.notes.push_back(
-        fmt::format("{} states no peak of an arithmetic that cases use; their operations are not "
-                    "counted in the least times",
+        fmt::format("no peak FLOP rate of an arithmetic that cases use is known ({}), so the least times ignore their "
+                    "operations",
                     request.device.file));
   for (std::string& note : notes_on_limit(forecast)) forecast.notes.push_back(std::move(note));
   if (request.device.memory_total_mib == 0)
     forecast.notes.push_back("how much memory the device has is not known, and so not what fits");
   if (request.device.kind == "cpu")
     forecast.notes.push_back(
-        "on the CPU the workspace of its kernels is not known before they run, and is not counted; nor is what the "
-        "process holds of itself, its program and its libraries");
+        fmt::format("a process on the CPU is taken to hold {:.0f} MiB beside its account; scratch memory of kernels is "
+                    "left out",
+                    request.device.context_mib.value_or(usual_cpu_process_mib)));
   return forecast;
 }
 

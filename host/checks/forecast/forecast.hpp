@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "experiment/device_description.hpp"
 #include "forecast/calibration.hpp"
-#include "forecast/device_description.hpp"
 #include "forecast/walk.hpp"
 
 namespace assay::host::forecast {
@@ -22,7 +22,7 @@ struct CaseForecast {
   double process_mib = 0;   // of the device while steps run, that too; on a CPU of all ranks of the machine
   double peak_mib = 0;      // the most that it holds
   double least_step_s = 0;  // by the stated peaks, of data from the device's memory; 0: not known
-  std::string bound;        // what bounds it: "flops", "bytes", "link"
+  std::string bound;        // what bounds it: "flops", "bytes", "link", "events"
   std::optional<Calibration::Expected> expected;
   std::optional<WhyNoTime> why_no_time;  // where earlier cases of this workload and device tell none
   double beyond = 1;                     // of a time that is too far from them to be told
@@ -32,7 +32,7 @@ struct CaseForecast {
 };
 
 struct Forecast {
-  DeviceDescription device;
+  experiment::DeviceDescription device;
   std::vector<CaseForecast> cases;
   double node_hours = 0;
   bool node_hours_are_least = false;  // some case has no expected time, and counts by its least one, or not at all
@@ -42,7 +42,7 @@ struct Forecast {
 
 struct ForecastRequest {
   WalkedPlugin plugin;
-  DeviceDescription device;
+  experiment::DeviceDescription device;
   std::vector<WalkRequest> cases;
   std::vector<record::CaseRecord> earlier;  // of runs on the same device
   std::string largest;                      // a parameter, or ""

@@ -38,7 +38,7 @@ void require_integer_parameter(const plugin::WorkloadSchema& schema, const std::
 int plan_experiment(const PlanRequest& request) {
   ForecastOptions options;
   if (request.device && request.device_file) throw UsageError("--device and --device-file exclude each other");
-  if (request.device_file) options.device = read_device_file(*request.device_file);
+  if (request.device_file) options.device = experiment::read_device_file(*request.device_file);
   if (request.device) options.device = device_asked_for(*request.device);
   options.earlier = earlier_records(request.from);
   run::LoadResult result =
@@ -54,17 +54,13 @@ int plan_experiment(const PlanRequest& request) {
   else
     fmt::print("{}\n", result.loaded->experiment.name), print_forecast(planned, options.largest);
   for (const experiment::Mistake& mistake : planned.mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
-  const bool may_be_oom = allows_oom(result.loaded->experiment);
   const auto& cases = planned.forecast.cases;
-  const bool is_fine = std::all_of(cases.begin(), cases.end(), [&](const CaseForecast& c) {
-    return (may_be_oom || c.fits != Fits::no) && c.walk.state != WalkState::refused;
-  });
   const bool is_any_planned = std::any_of(cases.begin(), cases.end(), [](const CaseForecast& c) {
     return c.walk.state == WalkState::walked || c.walk.state == WalkState::too_large;
   });
   if (!is_any_planned && planned.mistakes.empty())
     fmt::print(stderr, "assay: no case could be planned, for the reasons above\n");
-  return is_fine && is_any_planned ? exit_ok : exit_failed;
+  return is_fine(planned.forecast, result.loaded->experiment) && is_any_planned ? exit_ok : exit_failed;
 }
 
 }  // namespace assay::host::forecast

@@ -83,8 +83,11 @@ results::Table table_of(const Forecast& forecast, const std::string& largest) {
   for (const char* name : {"fits", "process peak MiB", "at least ms", "by"}) table.columns.emplace_back(name);
   if (has_expected) table.columns.emplace_back("expected ms");
   if (!largest.empty()) table.columns.push_back(fmt::format("largest {}", largest));
+  // Once for all rows: looking through all cases for each of them would take time by the square of their number.
+  std::vector<std::size_t> kinds;
   for (std::size_t k = 0; k < memory_kind_count; ++k)
-    if (holds(forecast, k)) table.columns.push_back(fmt::format("{} MiB", memory_kind_name(k)));
+    if (holds(forecast, k)) kinds.push_back(k);
+  for (const std::size_t k : kinds) table.columns.push_back(fmt::format("{} MiB", memory_kind_name(k)));
   for (const CaseForecast& c : forecast.cases) {
     const bool is_there = c.walk.state == WalkState::walked;
     std::vector<Cell>& row = table.rows.emplace_back();
@@ -100,8 +103,8 @@ results::Table table_of(const Forecast& forecast, const std::string& largest) {
     row.push_back(record::text_cell(c.bound));
     if (has_expected) row.push_back(c.expected ? record::number_cell(c.expected->step_s * 1e3) : Cell{});
     if (!largest.empty()) row.push_back(largest_cell(c));
-    for (std::size_t k = 0; k < memory_kind_count; ++k)
-      if (holds(forecast, k)) row.push_back(optional_number(static_cast<double>(c.walk.peak.bytes[k]) / mib, is_there));
+    for (const std::size_t k : kinds)
+      row.push_back(optional_number(static_cast<double>(c.walk.peak.bytes[k]) / mib, is_there));
   }
   return table;
 }
@@ -173,7 +176,8 @@ std::string names_of(const std::vector<const CaseForecast*>& cases) {
   return (numbers.size() == 1 ? "case " : "cases ") + number_list(numbers);
 }
 
-std::string sentence_on(WhyNoTime why, const std::vector<const CaseForecast*>& cases, const DeviceDescription& device) {
+std::string sentence_on(WhyNoTime why, const std::vector<const CaseForecast*>& cases,
+                        const experiment::DeviceDescription& device) {
   const std::string none = fmt::format("{} {} no expected time: ", names_of(cases), cases.size() == 1 ? "has" : "have");
   switch (why) {
     case WhyNoTime::nothing_alike: return none + "no earlier case has the same choices, switches and ranks\n";
@@ -230,7 +234,7 @@ std::string words_on_expected(const Forecast& forecast) {
 }  // namespace
 
 std::string below_table(const Forecast& forecast) {
-  const DeviceDescription& device = forecast.device;
+  const experiment::DeviceDescription& device = forecast.device;
   std::string text = fmt::format("device: {}, {} MiB ({})\n", device.name,
                                  group_thousands(fmt::format("{:.0f}", device.memory_total_mib)), device.file);
   const auto too_large = std::count_if(forecast.cases.begin(), forecast.cases.end(),
@@ -246,8 +250,8 @@ std::string below_table(const Forecast& forecast) {
   const auto with_beside = std::find_if(forecast.cases.begin(), forecast.cases.end(),
                                         [](const CaseForecast& c) { return c.beside_mib > 0; });
   if (with_beside != forecast.cases.end())
-    text += fmt::format("process: of each {:.0f} MiB or more are the driver's and the libraries' own\n",
-                        least_beside(forecast));
+    text += fmt::format("process: of each {:.0f} MiB or more are {} and the libraries' own\n", least_beside(forecast),
+                        device.kind == "cpu" ? "the program's" : "the driver's");
   for (const std::string& note : forecast.notes) text += "note: " + note + "\n";
   return text;
 }
@@ -303,7 +307,7 @@ json to_json(const Forecast& forecast, const std::string& experiment, const std:
                         {"why_none", c.largest->why_none}};
     cases.push_back(std::move(one));
   }
-  const DeviceDescription& device = forecast.device;
+  const experiment::DeviceDescription& device = forecast.device;
   return {{"experiment", experiment},
           {"device",
            {{"kind", device.kind},

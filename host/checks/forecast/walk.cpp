@@ -24,16 +24,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-fs::path folder_of_stand_ins() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return self.parent_path().parent_path() / "lib/assay/planned";
+const fs::path& folder_of_stand_ins() {
+  static const fs::path folder = [] {
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    return self.parent_path().parent_path() / "lib/assay/planned";
+  }();
+  return folder;
 }
 
 const char* arithmetic_name(assay_arithmetic arithmetic) {
-  static_assert(ASSAY_ARITHMETIC_FP64 == 1 && ASSAY_ARITHMETIC_FP8 == arithmetics.size());
+  static_assert(ASSAY_ARITHMETIC_FP64 == 1 && ASSAY_ARITHMETIC_FP8 == experiment::arithmetics.size());
   const auto index = static_cast<std::size_t>(arithmetic) - 1;
-  return index < arithmetics.size() ? arithmetics[index] : "";
+  return index < experiment::arithmetics.size() ? experiment::arithmetics[index] : "";
 }
 
 // Thrown at the first call that does not succeed.
@@ -47,7 +50,7 @@ class Walker {
  public:
   enum class Way { whole, creation };  // creation: `create` and `work` alone
 
-  Walker(const WalkedPlugin& plugin, const DeviceDescription& device, Way way = Way::whole)
+  Walker(const WalkedPlugin& plugin, const experiment::DeviceDescription& device, Way way = Way::whole)
       : plugin_(plugin), description_(device), way_(way), library_(open_without_files(plugin.file)) {
     workload_ = &library_->workload(plugin.schema.id);
     const auto backend = plugin::DeviceLibrary::open(folder_of_stand_ins() / "devices" /
@@ -257,7 +260,7 @@ class Walker {
   }
 
   const WalkedPlugin& plugin_;
-  const DeviceDescription& description_;
+  const experiment::DeviceDescription& description_;
   Way way_;
   std::shared_ptr<const plugin::PluginLibrary> library_;
   const assay_workload* workload_;
@@ -366,7 +369,7 @@ class LargestSearch {
 
 }  // namespace
 
-std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                              const std::vector<WalkRequest>& requests) {
   const auto open = [&]() -> Answer {
     return [walker = std::make_shared<Walker>(plugin, device), &requests](std::size_t i) {
@@ -378,7 +381,7 @@ std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription
   return walks;
 }
 
-std::vector<Walk> create_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+std::vector<Walk> create_cases(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                                const std::vector<WalkRequest>& requests, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   const auto open = [&]() -> Answer {
@@ -392,7 +395,7 @@ std::vector<Walk> create_cases(const WalkedPlugin& plugin, const DeviceDescripti
   return walks;
 }
 
-std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const DeviceDescription& device,
+std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                                       const std::vector<WalkRequest>& requests, const std::string& name,
                                       const FitsAsked& fits) {
   std::int64_t bound = LargestSearch::no_bound;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "experiment/device_description.hpp"
 #include "experiment/experiment.hpp"
-#include "forecast/device_description.hpp"
 #include "measure/memory_ledger.hpp"
 #include "plugin/schema.hpp"
 
@@ -69,13 +69,13 @@ struct WalkedPlugin {
 // The answers in the order of the requests, each of the rank that takes the most memory among the first and the last
 // one. Throws plugin::PluginError where plugin or stand-in cannot be opened, and std::system_error where there can be
 // no child.
-std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                              const std::vector<WalkRequest>& requests);
 
 // What `create` and `work` alone say of each case, which is where a workload checks its parameters: `refused` as above,
 // and `walked` where nothing speaks against it. It takes no longer than `patience`: what has not been asked by then, or
 // hangs, is `not_known`. Throws as walk_cases().
-std::vector<Walk> create_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+std::vector<Walk> create_cases(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                                const std::vector<WalkRequest>& requests, std::chrono::milliseconds patience);
 
 // For each request the largest value of the integer parameter `name` with which `fits` says yes, from the request's own
@@ -86,7 +86,7 @@ struct Largest {
   std::string why_none;   // without a value: the case's own does not fit, or a value on the way is refused
 };
 using FitsAsked = std::function<bool(const WalkRequest& request, const Walk& walk)>;
-std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const DeviceDescription& device,
+std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                                       const std::vector<WalkRequest>& requests, const std::string& name,
                                       const FitsAsked& fits);
 

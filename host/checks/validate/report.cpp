@@ -62,20 +62,34 @@ void for_levels(int first, int last, Use&& use) {
     if (row.level >= first && row.level <= last) use(row);
 }
 
-std::string part_table(const Answers& answers, int first, int last, std::size_t width) {
+// "  error      run.works            it does not"
+std::string table_row(std::string_view word, std::string_view name, std::string_view says, std::size_t width) {
   constexpr std::size_t indent = 2 + 9 + 2 + 19 + 2;
   std::string text;
+  for (const std::string& line : wrapped(says, width - indent))
+    text += text.empty() ? fmt::format("  {:<9}  {:<19}  {}\n", word, name, line)
+                         : fmt::format("{:{}}{}\n", "", indent, line);
+  return text;
+}
+
+std::string part_table(const Answers& answers, int first, int last, bool is_whole, std::size_t width) {
+  std::string text;
+  std::vector<std::pair<std::string, std::vector<const char*>>> left_out;  // by their reasons
   for_levels(first, last, [&](const CheckRow& row) {
     const Answer& answer = answers.of(row.check);
     std::string says = answer.state == State::passed ? row.sentence : clean(answer.text);
     if (answer.state == State::found) says += fmt::format("; expected: {}; remedy: {}", row.sentence, row.remedy);
-    bool is_first = true;
-    for (const std::string& line : wrapped(says, width - indent)) {
-      text += is_first ? fmt::format("  {:<9}  {:<19}  {}\n", word_of(row, answer), row.name, line)
-                       : fmt::format("{:{}}{}\n", "", indent, line);
-      is_first = false;
+    if (is_whole || answer.state == State::found) {
+      text += table_row(word_of(row, answer), row.name, says, width);
+    } else if (answer.state == State::not_asked) {
+      auto known = std::find_if(left_out.begin(), left_out.end(), [&](const auto& each) { return each.first == says; });
+      if (known == left_out.end()) known = left_out.insert(left_out.end(), {says, {}});
+      known->second.push_back(row.name);
     }
   });
+  for (const auto& [why, names] : left_out)
+    text +=
+        table_row("not asked", names.size() == 1 ? names.front() : fmt::format("{} checks", names.size()), why, width);
   return text;
 }
 
@@ -159,19 +173,19 @@ std::size_t Report::count(Severity severity) const {
   return sum;
 }
 
-std::string to_table(const Report& report, std::size_t width) {
+std::string to_table(const Report& report, bool is_whole, std::size_t width) {
   const auto text_of_count = [](std::size_t count, const char* what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
   std::string text;
   for (const std::string& line : wrapped(clean(report.file), width)) text += line + "\n";
-  text += part_table(report.plugin, 1, 1, width);
+  text += part_table(report.plugin, 1, 1, is_whole, width);
   std::size_t passed = count_of(report.plugin, 1, State::passed);
   for (const WorkloadReport& workload : report.workloads) {
     if (report.level < 2) break;
     text += fmt::format("workload {}{}\n", workload.workload,
                         workload.device.empty() ? "" : fmt::format(" on {}", workload.device));
-    text += part_table(workload.answers, 2, report.level, width);
+    text += part_table(workload.answers, 2, report.level, is_whole, width);
     passed += count_of(workload.answers, report.level, State::passed);
   }
   const std::size_t errors = report.count(Severity::error), warnings = report.count(Severity::warning);

@@ -74,7 +74,8 @@ struct Report {
 };
 
 // Lines of at most `width` columns.
-std::string to_table(const Report& report, std::size_t width = 80);
+// What it found, and a line for each reason why checks were not asked; each check in a line where `is_whole`.
+std::string to_table(const Report& report, bool is_whole = false, std::size_t width = 80);
 nlohmann::ordered_json to_json(const Report& report);
 
 }  // namespace assay::host::validate

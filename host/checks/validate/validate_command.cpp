@@ -85,7 +85,7 @@ int validate_plugin(const ValidateRequest& asked) {
   if (asked.json)
     fmt::print("{}\n", to_json(report).dump(2));
   else
-    fmt::print("{}", to_table(report));
+    fmt::print("{}", to_table(report, asked.all));
   const bool has_failed = report.count(Severity::error) > 0 || (asked.strict && report.count(Severity::warning) > 0);
   return has_failed ? exit_failed : exit_ok;
 }

@@ -12,7 +12,7 @@ struct ValidateRequest {
   std::optional<int> level;
   std::optional<std::string> device;
   std::optional<double> timeout;  // seconds
-  bool strict = false, in_process = false, json = false;
+  bool strict = false, in_process = false, json = false, all = false;
 };
 
 // Prints the report. Returns exit_failed where there are errors. Throws UsageError.

@@ -28,14 +28,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// After all that is told. The pipe's own end would not do: whatever the child has started may hold that open.
+// Sent after all texts. The pipe's end would not do: whatever the child has started may hold it open.
 constexpr char end_of_all = '\0';
 constexpr std::size_t most_bytes_told = std::size_t{64} << 20;
-constexpr std::chrono::milliseconds between_looks{20};  // at a child that has not told all
+constexpr std::chrono::milliseconds between_looks{20};  // at a child that has not sent all
 
-// Waits for the child, and ends with it whatever it has left behind: its orphans come to this process, which stands
-// between it and its parent and runs nothing of the child's, also those that have a session of their own. Ends as the
-// child did. The child is ended, too, where the parent is gone.
+// Waits for the child, and ends with it whatever it has left behind. Its orphans, even those in another session, come
+// to this process, which stands between it and its parent and runs none of the child's code. Ends as the child did. If
+// the parent is gone, ends the child, too.
 volatile pid_t kept = 0;
 [[noreturn]] void keep(pid_t child, pid_t parent) {
   kept = child;

@@ -1,4 +1,4 @@
-// Runs a function in a child process that may crash, hang or exit in it: what it tells comes back, and how it ended.
+// Runs a function in a child process that may crash, hang or exit in it: its texts come back, and how it ended.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -8,13 +8,13 @@
 
 namespace assay::host {
 
-// The function of the child tells its parent texts by this. Each is sent at once: what was told before a crash has
+// The child's function sends texts to its parent by this. Each is sent at once: what was sent before a crash has
 // arrived.
 using Tell = std::function<void(std::string_view)>;
 
 struct ChildOptions {
   std::chrono::milliseconds deadline{10'000};  // of all of it
-  bool deadline_of_each_text = false;          // or from one text that it tells to the next, and to its end
+  bool deadline_of_each_text = false;          // or from one text to the next, and to its end
   // The child ends as a program does, with the destructors of its libraries; otherwise at once.
   bool runs_exit_handlers = false;
   int output = -1;  // where standard output and error go, if not nowhere

@@ -54,7 +54,7 @@ WriteOutcome write_all(int fd, std::string_view text) noexcept {
 
 namespace {
 
-// Both say whether the file or folder has what was written before; fdatasync leaves out what only tells when.
+// Both say whether the file or folder has what was written before; fdatasync leaves out what only records when.
 std::atomic<FlushCall> flush_call{nullptr};
 int flush_data(int fd) {
   const FlushCall call = flush_call.load();

@@ -46,7 +46,7 @@ void flush_name(const std::filesystem::path& path);
 // Makes the folders that are missing on the way to `folder`, and it; each of their names is on the disk then. Throws
 // StorageError; `what` is for its text: "create the results folder".
 void create_folders(const std::filesystem::path& folder, std::string_view what = "create the folder");
-// The same for callers with a text of their own: gives 0, or the errno of what stands in the way.
+// The same for callers with their own text: gives 0, or the errno of what stands in the way.
 int try_creating_folders(const std::filesystem::path& folder);
 
 // For tests: what waits for the disk from here on, in place of fsync; null: that again. `fd` is open.
@@ -62,7 +62,7 @@ std::string read_file(const std::filesystem::path& path);
 // ever, and is an error.
 std::string read_regular_file(const std::filesystem::path& path);
 
-// What this user may still write on the file system of `path`; nothing when it cannot be told.
+// What this user may still write on the file system of `path`; nothing if unknown.
 std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path);
 // A line for the user when less than `wanted_bytes` are free, nothing otherwise.
 std::optional<std::string> low_space_note(const std::filesystem::path& path,

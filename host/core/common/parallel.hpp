@@ -14,9 +14,15 @@ namespace assay::host {
 // Calls call(i) for every i below `count`, in any order and by up to four threads, and returns when all are done. Calls
 // for different i must not meet in what they write. Below a few hundred elements it is this thread alone. Rethrows the
 // first exception; calls that have not begun by then are left out.
+//
+// The work of `Work::waiting` is that of the disk: more threads than processors take part, in smaller portions, since a
+// file system flushes together what is asked for together.
+enum class Work { computing, waiting };
 template <class Call>
-void for_each_in_parallel(std::size_t count, const Call& call) {
-  constexpr std::size_t at_once = 64, most_threads = 4;
+void for_each_in_parallel(std::size_t count, const Call& call, Work kind = Work::computing) {
+  const bool waits = kind == Work::waiting;
+  const std::size_t at_once = waits ? 4 : 64, most_threads = waits ? 16 : 4;
+  const std::size_t processors = waits ? most_threads : std::max(std::thread::hardware_concurrency(), 1U);
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
   std::mutex failing;
@@ -31,8 +37,7 @@ void for_each_in_parallel(std::size_t count, const Call& call) {
     }
   };
   std::vector<std::thread> threads;
-  const std::size_t wanted = std::min<std::size_t>(
-      {most_threads, std::max(std::thread::hardware_concurrency(), 1U), count / (4 * at_once) + 1});
+  const std::size_t wanted = std::min<std::size_t>({most_threads, processors, count / (4 * at_once) + 1});
   for (std::size_t i = 1; i < wanted; ++i) try {
       threads.emplace_back(work);
     } catch (const std::system_error&) {  // no more threads are to be had: the others do it

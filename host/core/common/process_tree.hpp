@@ -15,7 +15,7 @@ std::vector<pid_t> children_of(pid_t pid);
 bool has_variable(pid_t pid, const std::string& entry);
 
 // The process `root`'s descendants, itself left out. Those whose parent has ended belong to `adopter` then (a subreaper
-// above it): they are told from its other children by `entry` in their environment; "" looks for none.
+// above it): `entry` in their environment distinguishes them from its other children ("" looks for none).
 std::vector<pid_t> descendants_of(pid_t root, pid_t adopter, const std::string& entry);
 
 std::uint64_t resident_bytes_of(pid_t pid);

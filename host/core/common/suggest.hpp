@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::host {
@@ -69,6 +70,25 @@ inline std::optional<std::string> nearest(std::string_view word, const std::vect
   return best;
 }
 
+// What others call a statistic: "step.median_ms" is "step.p50_ms".
+inline std::string with_usual_statistic(std::string word) {
+  constexpr std::pair<std::string_view, std::string_view> usual[] = {
+      {"median", "p50"}, {"average", "mean"}, {"avg", "mean"}, {"stddev", "std"}};
+  for (const auto& [theirs, ours] : usual)
+    if (const auto at = word.find(theirs); at != std::string::npos) return word.replace(at, theirs.size(), ours);
+  return word;
+}
+
+// The one that a message proposes: the first that goes on after the word with a dot or an underscore ("tokens" is
+// "tokens_per_s"), or else nearest(), also of what others call a statistic.
+inline std::optional<std::string> proposed(std::string_view word, const std::vector<std::string>& known) {
+  for (const auto& name : known)
+    if (!word.empty() && name.size() > word.size() && name.starts_with(word) &&
+        (name[word.size()] == '.' || name[word.size()] == '_'))
+      return name;
+  return nearest(with_usual_statistic(std::string(word)), known);
+}
+
 // The first letter of the word that is not ASCII, as bytes of UTF-8, and its number: "'е' (U+0435) is no ASCII letter".
 // It is empty where there is none. Letters of other alphabets look like ours, and are not.
 inline std::string foreign_letter(std::string_view word) {
@@ -86,7 +106,7 @@ inline std::string foreign_letter(std::string_view word) {
 
 // "; did you mean 'x'?", or nothing.
 inline std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  const auto name = nearest(word, known);
+  const auto name = proposed(word, known);
   const std::string foreign = name ? foreign_letter(word) : "";
   return name ? fmt::format("{}{}; did you mean '{}'?", foreign.empty() ? "" : "; ", foreign, *name) : "";
 }

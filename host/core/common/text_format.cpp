@@ -98,37 +98,60 @@ std::string number_list(std::span<const std::int64_t> ascending) {
 
 namespace {
 
+struct NotedFigure {
+  double size = 0;   // without its sign: a drift of -11% is worse than one of 3%
+  std::string text;  // with its sign and its percent sign
+};
+
 // The note with '#' for each figure; the figures themselves go to `figures`.
-std::string parted(std::string_view note, std::vector<double>& figures) {
+std::string parted(std::string_view note, std::vector<NotedFigure>& figures) {
   std::string text;
   for (std::size_t i = 0; i < note.size();) {
+    const bool is_signed = (note[i] == '-' || note[i] == '+') && i > 0 && note[i - 1] == ' ' && i + 1 < note.size() &&
+                           is_digit(note[i + 1]);
     const bool in_word = i > 0 && (is_of_word(note[i - 1]) || is_digit(note[i - 1]));
-    if (!is_digit(note[i]) || in_word || text.ends_with("rank ")) {
+    if (!is_signed && (!is_digit(note[i]) || in_word || text.ends_with("rank "))) {
       text += note[i++];
       continue;
     }
-    std::string figure;
-    for (; i < note.size() &&
-           (is_digit(note[i]) || ((note[i] == '.' || note[i] == ',') && i + 1 < note.size() && is_digit(note[i + 1])));
+    const std::size_t begin = i;
+    std::string digits;
+    for (i += is_signed ? 1 : 0;
+         i < note.size() &&
+         (is_digit(note[i]) || ((note[i] == '.' || note[i] == ',') && i + 1 < note.size() && is_digit(note[i + 1])));
          ++i)
-      if (note[i] != ',') figure += note[i];
-    figures.push_back(std::strtod(figure.c_str(), nullptr));
+      if (note[i] != ',') digits += note[i];
+    const std::size_t end = i < note.size() && note[i] == '%' ? i + 1 : i;
+    figures.push_back({std::strtod(digits.c_str(), nullptr), std::string(note.substr(begin, end - begin))});
     text += '#';
   }
   return text;
 }
 
+std::vector<NotedFigure> figures_in(std::string_view note) {
+  std::vector<NotedFigure> figures;
+  parted(note, figures);
+  return figures;
+}
+
 }  // namespace
 
 std::string without_figures(std::string_view note) {
-  std::vector<double> ignored;
+  std::vector<NotedFigure> ignored;
   return parted(note, ignored);
 }
 
 bool has_higher_figures(std::string_view note, std::string_view than) {
-  std::vector<double> figures, others;
-  parted(note, figures), parted(than, others);
-  return std::lexicographical_compare(others.begin(), others.end(), figures.begin(), figures.end());
+  const std::vector<NotedFigure> figures = figures_in(note), others = figures_in(than);
+  return std::lexicographical_compare(others.begin(), others.end(), figures.begin(), figures.end(),
+                                      [](const NotedFigure& a, const NotedFigure& b) { return a.size < b.size; });
+}
+
+std::string range_of_figures(std::string_view lowest, std::string_view highest) {
+  const std::vector<NotedFigure> low = figures_in(lowest), high = figures_in(highest);
+  for (std::size_t i = 0; i < std::min(low.size(), high.size()); ++i)
+    if (low[i].text != high[i].text) return fmt::format("{} to {}", low[i].text, high[i].text);
+  return "";
 }
 
 std::string significant_digits(double number, int digits) {

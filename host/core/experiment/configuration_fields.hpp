@@ -1,4 +1,4 @@
-// The fields of an object in a model's configuration, each of which is known, or named as one that is not.
+// The fields of an object in a model's configuration: each is known, or named as unknown.
 #pragma once
 #include <fmt/format.h>
 

@@ -147,18 +147,84 @@ std::string with_quotes(std::string_view line) {
   return fmt::format("{} = \"{}\"", key, value);
 }
 
+// The text from the beginning of a line on, counted from 1.
+std::string_view from_line(std::string_view text, toml::source_index line) {
+  std::size_t begin = 0;
+  for (; line > 1; --line) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) return "";
+    begin = end + 1;
+  }
+  return text.substr(begin);
+}
+
+// What a value is written as: "1e-400". Columns count characters.
+std::string_view literal_at(std::string_view text, const toml::source_region& region) {
+  if (region.begin.line != region.end.line) return "";
+  const std::string_view line = from_line(text, region.begin.line);
+  const auto place_of_column = [line](toml::source_index column) {
+    std::size_t at = 0;
+    for (toml::source_index i = 1; i < column && at < line.size(); ++i)
+      for (++at; at < line.size() && (static_cast<unsigned char>(line[at]) & 0xC0U) == 0x80U;) ++at;
+    return at;
+  };
+  const std::size_t begin = place_of_column(region.begin.column), end = place_of_column(region.end.column);
+  return begin < end ? line.substr(begin, end - begin) : "";
+}
+
+// What a double that is 0 or infinite has lost of the number that is written; "" where nothing.
+std::string lost_in_double(double value, std::string_view literal) {
+  const std::string_view mantissa = literal.substr(0, literal.find_first_of("eE"));
+  if (value == 0 && mantissa.find_first_of("123456789") != std::string_view::npos)
+    return fmt::format("{} is nearer to 0 than any number of 64 bits; expected 0, or 2.3e-308 or more", literal);
+  if (std::isinf(value) && literal.find("inf") == std::string_view::npos)
+    return fmt::format("{} is larger than any number of 64 bits; expected at most 1.7e308", literal);
+  return "";
+}
+
+void check_numbers(const toml::node& node, std::string_view text, const std::string& file, Mistakes& mistakes) {
+  if (const auto* table = node.as_table()) {
+    for (auto&& [key, value] : *table) check_numbers(value, text, file, mistakes);
+  } else if (const auto* array = node.as_array()) {
+    for (auto&& element : *array) check_numbers(element, text, file, mistakes);
+  } else if (const auto* real = node.as_floating_point()) {
+    if (const std::string lost = lost_in_double(real->get(), literal_at(text, node.source())); !lost.empty())
+      mistakes.add(place_of(node.source(), file), lost);
+  }
+}
+
+// Of an integer or a real that TOML's parser has no room for; nothing where that is not what it says.
+std::optional<Mistake> number_beyond(std::string_view text, const std::string& file, const toml::parse_error& error) {
+  const std::string said(error.description());
+  const std::size_t begin = said.find('\''), end = said.find('\'', begin == std::string::npos ? begin : begin + 1);
+  if (end == std::string::npos) return std::nullopt;
+  // Of a real that is too large it says only that it is no value.
+  const bool is_beyond =
+      said.find("not representable", end) != std::string::npos ||
+      (said.find("floating-point") < begin && said.find("could not be interpreted", end) != said.npos);
+  if (!is_beyond) return std::nullopt;
+  const std::string number = said.substr(begin + 1, end - begin - 1);
+  const auto line = error.source().begin.line;
+  const std::string_view rest = from_line(text, line);
+  const std::size_t at = rest.substr(0, rest.find('\n')).find(number);
+  const int column = static_cast<int>(at == std::string_view::npos ? error.source().begin.column : at + 1);
+  const bool is_integer = said.find("integer") != std::string::npos;
+  return Mistake{file, static_cast<int>(line), column,
+                 is_integer ? fmt::format("{} is beyond the integers of 64 bits; expected at most 9223372036854775807 "
+                                          "on either side of 0",
+                                          number)
+                            : fmt::format("{} is beyond the numbers of 64 bits; expected 0, or a size from 2.3e-308 to "
+                                          "1.7e308",
+                                          number)};
+}
+
 std::string why_not_toml(std::string_view text, const toml::parse_error& error) {
   const std::string said(error.description());
   if (said.find("cannot redefine existing") != std::string::npos) {
     const std::size_t name = said.find('\''), end = said.rfind('\'');
     if (name < end) return fmt::format("{} stands twice; expected each key once", said.substr(name, end + 1 - name));
   }
-  std::size_t begin = 0;
-  for (auto line = error.source().begin.line; line > 1 && begin != std::string_view::npos; --line) {
-    begin = text.find('\n', begin);
-    begin += begin == std::string_view::npos ? 0 : 1;
-  }
-  const std::string_view rest = begin == std::string_view::npos ? "" : text.substr(begin);
+  const std::string_view rest = from_line(text, error.source().begin.line);
   const std::string_view key = rest.substr(0, std::min(rest.find('='), rest.find('\n')));
   const std::string foreign = foreign_letter(key);
   const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -174,11 +240,15 @@ std::string why_not_toml(std::string_view text, const toml::parse_error& error) 
 std::optional<Node> parse_document(std::string_view text, const std::string& file, Mistakes& mistakes) {
   try {
     const toml::table table = toml::parse(text, std::string_view(file));
+    check_numbers(table, text, file, mistakes);
     Node root = convert(table, file);
     flatten_sections(root);
     return root;
   } catch (const toml::parse_error& error) {
-    mistakes.add(place_of(error.source(), file), why_not_toml(text, error));
+    if (const auto beyond = number_beyond(text, file, error))
+      mistakes.add({beyond->file, beyond->line, beyond->column}, beyond->text);
+    else
+      mistakes.add(place_of(error.source(), file), why_not_toml(text, error));
     return std::nullopt;
   }
 }
@@ -190,8 +260,14 @@ std::optional<Node> parse_argument(std::string_view text, const Place& place, Mi
   node.value = std::string(text);
   std::string problem = "more than one value";
   try {
-    const toml::table table = toml::parse(fmt::format("value = {}", text), std::string_view(place.source));
+    const std::string assigned = fmt::format("value = {}", text);
+    const toml::table table = toml::parse(assigned, std::string_view(place.source));
     if (table.size() == 1) {
+      if (const auto* real = table.get("value")->as_floating_point())
+        if (const std::string lost = lost_in_double(real->get(), text); !lost.empty()) {
+          mistakes.add(place, lost);
+          return std::nullopt;
+        }
       Node parsed = convert(*table.get("value"), place.source);
       if (parsed.kind == Node::Kind::other) return node;
       set_places(parsed, place);
@@ -200,6 +276,10 @@ std::optional<Node> parse_argument(std::string_view text, const Place& place, Mi
       return parsed;
     }
   } catch (const toml::parse_error& error) {
+    if (const auto beyond = number_beyond(text, place.source, error)) {
+      mistakes.add(place, beyond->text);
+      return std::nullopt;
+    }
     problem = error.description();
   }
   const bool meant_as_toml = !text.empty() && std::string_view("[{\"'").find(text.front()) != std::string_view::npos;

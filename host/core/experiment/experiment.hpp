@@ -67,7 +67,8 @@ struct OutputSettings {
   std::string verify = "full";         // full | first | sampled: which cases are verified in full
   std::filesystem::path dir = "results";
   std::vector<std::string> formats = {"json", "csv", "markdown"};
-  std::vector<std::string> columns;  // empty: chosen from the workload's tables
+  std::vector<std::string> columns;           // empty: chosen from the workload's tables
+  std::vector<std::string> reported_columns;  // of these, those that only a program's report can fill
   // Axes and the values that make a case the baseline of those that differ in nothing else; empty: there is none.
   std::vector<std::pair<std::string, Value>> relative_to;
 };
@@ -85,11 +86,14 @@ struct ProfileSettings {
 // One resolved set of values: what a worker process is started for.
 struct Case {
   std::int64_t index = 0;  // 0-based, in sweep order
-  // Which one it is of the cases that have had this index in a run that has grown: their files have names of their own.
+  // Which one it is of the cases that have had this index in a run that has grown: their files have separate names.
   std::int64_t namesake = 1;
   std::optional<std::int64_t> repeat;   // which time of [run] repeat, from 1; nothing where each case runs once
   std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included
-  std::set<std::string> given_params;   // those that the file, --set or an axis gives a value: no preset does
+  // Integers of a workload that takes parameters of any name (`items_per_step = "{batch}"`): the parameter whose value
+  // each has.
+  std::map<std::string, std::string> params_from;
+  std::set<std::string> given_params;  // those that the file, --set or an axis gives a value: no preset does
   MeasureSettings measure;
   RunSettings run;
   ClusterSettings cluster;

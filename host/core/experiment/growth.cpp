@@ -75,7 +75,7 @@ bool changes_no_figure(const std::string& name) {
   return setting && setting->identity == Identity::ignored;
 }
 
-// What a file that says nothing of the setting means; nothing where it is then not set.
+// What it means if a file does not state the setting; nothing if it is then not set.
 std::optional<std::string> unsaid(const std::string& name) {
   const Setting* setting = setting_of(name);
   if (!setting || setting->is_list || setting->is_table || !setting->initial) return std::nullopt;

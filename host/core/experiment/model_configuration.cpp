@@ -141,8 +141,8 @@ class ConfigurationReader {
     fields_.know("auto_map");  // where the publisher's own program for the family lies
   }
 
-  // Every n-th layer sees all keys. A file says n, or lists the kinds of all layers, of which the first full one is the
-  // n-th; or the family has one n.
+  // Every n-th layer sees all keys. A file gives n, or the kinds of all layers, the n-th being the first full one; or
+  // the family has one n.
   void read_layer_types(const Family& family, std::int64_t layers) {
     put("sliding_window", fields_.count("sliding_window"));
     const Json* const kinds = fields_.at("layer_types");

@@ -21,7 +21,7 @@ struct Family {
   bool latent = false;             // attention (DeepSeek-V2), with its experts and its yarn
   bool local_layers = false;       // with a window, beside those that see everything
   bool window_of_all = false;      // a window that all layers have, or none
-  bool local_rotation = false;     // which have a base of their own
+  bool local_rotation = false;     // which have a separate base
   bool caps_scores = false;        // a soft cap of scores, which the file says
   bool caps_logits = false;        // and one of logits
   std::int64_t full_every = 0;     // of local layers, where the file does not list them; 0: it says how many

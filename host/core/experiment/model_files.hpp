@@ -1,10 +1,10 @@
 // `config_file`: a published configuration of a model in the place of a preset.
 //
 // A workload that takes one has an input path of this name in its table. The host reads the file, as it reads presets,
-// so that what it says is known before anything starts: it stands in the plan, the record and every table, an
-// experiment overrides it one by one, and the workload is handed it as if the experiment had written it. A parameter of
-// its own, and not a value of `size`: that one is a choice, which an experiment may misspell, and a path is none; and
-// an input path is found from the experiment's folder, hashed as part of the case and watched while it runs.
+// so that its contents are known before anything starts. They stand in the plan, the record and every table, an
+// experiment overrides them one by one, and the workload receives them as if the experiment had written them. It is a
+// separate parameter, and not a value of `size`: that one is a choice, which an experiment may misspell, and a path is
+// none. An input path is found from the experiment's folder, hashed as part of the case and watched while it runs.
 #pragma once
 #include "experiment/experiment.hpp"
 #include "experiment/model_configuration.hpp"

@@ -11,8 +11,8 @@ namespace assay::host::experiment {
 // What is wrong with a name, as a part of a sentence ("is an absolute path"); nothing when a file may have it.
 std::optional<std::string> problem_of_output(const std::string& name);
 
-// Two output parameters of the case that name the same file, or one of which names a folder of the other's; the later
-// one of the workload's table first.
+// Two output parameters of the case that name the same file, or a file and a folder above it; the later one of the
+// workload's table first.
 std::optional<std::pair<std::string, std::string>> outputs_in_conflict(const Case& c,
                                                                        const plugin::WorkloadSchema& schema);
 

@@ -115,6 +115,26 @@ void check_outputs(const Node& root, const plugin::WorkloadSchema& schema, const
   }
 }
 
+// Gives `items_per_step = "{batch}"` the value that the case has for `batch`.
+void fill_from_others(const Node& root, const Vocabulary& vocabulary, std::vector<Case>& cases, Mistakes& mistakes) {
+  const TableMember* params = member_at(root, "workload", "params");
+  for (Case& c : cases)
+    for (const auto& [param, from] : c.params_from) {
+      const plugin::ParamSpec& spec = *vocabulary.param(param);
+      const auto found = c.params.find(from);
+      Node value;
+      value.kind = Node::Kind::scalar;
+      value.place = params->node.find(param)->node.place;
+      value.value = found == c.params.end() ? Value("{" + from + "}") : found->second;
+      const std::string label = found == c.params.end() || found->first == param
+                                    ? fmt::format("[workload.params] {}, of which {{{}}} is no parameter,", param, from)
+                                    : fmt::format("[workload.params] {}, the value of {},", param, from);
+      const auto checked = vocabulary.check(spec.name, value, label, mistakes);
+      if (!checked) return;
+      c.params[param] = *checked;
+    }
+}
+
 void check_repeats(const Node& root, std::size_t cases, std::int64_t repeat, Mistakes& mistakes) {
   if (cases * static_cast<std::uint64_t>(repeat) <= most_cases) return;
   const TableMember* written = member_at(root, "run", "repeat");
@@ -200,6 +220,7 @@ ParseResult ExperimentFile::finish(const plugin::WorkloadSchema* schema, const s
   auto cases = expand(plan, draft.base, vocabulary, files);
   for (const std::string& problem : files.problems())
     mistakes.add(place_of_param(model_file_param).value_or(plugin_place_), problem);
+  fill_from_others(*root_, vocabulary, cases, mistakes);
   if (cases.empty())
     mistakes.add(plan.exclude_place, "[[sweep.exclude]] drops every case; expected at least one case that is left");
   check_rule(*root_, cases, mistakes);

@@ -122,7 +122,8 @@ std::string resolved_toml(const Experiment& experiment, const Case& base, const 
         (is_preset(schema, spec.name) || is_decided_by_file(schema, base, spec.name) ||
          (plan.sweeps(model_file_param) && is_of_model_configuration(spec.name))))
       continue;
-    out.put(spec.name, value);
+    const auto from = base.params_from.find(spec.name);
+    out.put(spec.name, from == base.params_from.end() ? value : Value("{" + from->second + "}"));
   }
   put_sweep(out, plan);
   for (const auto& section : setting_sections()) put_section(out, section, base, experiment.output);

@@ -39,12 +39,14 @@ class SectionReader {
   }
 
  private:
+  // The list of all names, dozens of them, only where none of them is near.
   void unknown(const TableMember& member, const std::string& where, const Names& known, const Names& hints) {
     const char* what = member.node.is_table() && where.empty() ? "table" : "key";
-    mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}{}", what, member.key,
-                                            where.empty() ? "" : " in [" + where + "]", fmt::join(known, ", "),
-                                            where == "workload.params" ? vocabulary_.own_param_rule() : std::string(),
-                                            did_you_mean_key(member.key, hints)));
+    const std::string meant = did_you_mean_key(member.key, hints);
+    mistakes_.add(member.place,
+                  fmt::format("unknown {} '{}'{}{}{}{}", what, member.key, where.empty() ? "" : " in [" + where + "]",
+                              meant.empty() ? fmt::format("; known: {}", fmt::join(known, ", ")) : "",
+                              where == "workload.params" ? vocabulary_.own_param_rule() : std::string(), meant));
   }
 
   void missing(const std::string& what, const std::string& expected, const TableMember* near) {
@@ -130,7 +132,10 @@ class SectionReader {
     for (const auto& element : columns.elements) {
       const auto* column = std::get_if<std::string>(&element.value);
       if (element.kind != Node::Kind::scalar || !column || record::is_column(*column, names)) continue;
-      if (vocabulary_.schema()->is_open) continue;  // its program may report a phase or a metric of any name
+      if (vocabulary_.schema()->is_open) {  // its program may report a phase or a metric of any name
+        draft_.experiment.output.reported_columns.push_back(*column);
+        continue;
+      }
       if (const auto of_ratio = record::column_of_ratio(*column); of_ratio || *column == record::speedup_column) {
         check_relative_column(element, *column, std::string(of_ratio.value_or("step.mean_ms")), names, label);
         continue;
@@ -264,9 +269,24 @@ class SectionReader {
         continue;
       }
       const std::string label = "[workload.params] " + member.key;
+      if (const auto from = parameter_meant(member)) {
+        draft_.base.params_from[member.key] = *from;
+        vocabulary_.set(draft_.base, member.key, vocabulary_.param(member.key)->default_value);
+        continue;
+      }
       if (const auto value = vocabulary_.check(member.key, member.node, label, mistakes_))
         vocabulary_.set(draft_.base, member.key, *value);
     }
+  }
+
+  // "{batch}" for an integer, of a workload whose program has parameters by that name.
+  std::optional<std::string> parameter_meant(const TableMember& member) const {
+    const auto* text = std::get_if<std::string>(&member.node.value);
+    if (!vocabulary_.schema()->is_open || vocabulary_.param(member.key)->type != plugin::ParamType::integer ||
+        member.node.kind != Node::Kind::scalar || !text || text->size() < 3 || text->front() != '{' ||
+        text->back() != '}')
+      return std::nullopt;
+    return text->substr(1, text->size() - 2);
   }
 
   void fill_defaults(const TableMember* workload) {

@@ -1,4 +1,4 @@
-// The kinds of values that settings have: how each is checked, written, and told of in a message.
+// The kinds of values that settings have: how each is checked, written, and named in a message.
 #pragma once
 #include "common/value.hpp"
 

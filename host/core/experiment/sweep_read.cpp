@@ -176,9 +176,9 @@ class SweepReader {
       } else if (values->count != axis.rows.size()) {
         mistakes_.add(
             member.node.place,
-            fmt::format("[[sweep.zip]] {} has {} values and {} has {}; expected the same number: the keys of a "
+            fmt::format("[[sweep.zip]] {} has {} value{} and {} has {}; expected the same number: the keys of a "
                         "group move together",
-                        member.key, values->count, first->key, axis.rows.size()));
+                        member.key, values->count, values->count == 1 ? "" : "s", first->key, axis.rows.size()));
         whole = false;
         continue;
       }

@@ -171,8 +171,9 @@ std::string Vocabulary::unknown_key(const std::string& key, const std::string& w
   const std::string expected = as_setting ? fmt::format("a setting: {}", fmt::join(setting_names(), ", "))
                                           : fmt::format("a parameter ({}) or a dotted setting as measure.warmup",
                                                         fmt::join(param_names(), ", "));
-  return fmt::format("unknown key '{}'{}{}; expected {}{}{}", key, where.empty() ? "" : " in ", where, expected,
-                     own_param_rule(), did_you_mean_key(key, names()));
+  const std::string meant = did_you_mean_key(key, names());
+  return fmt::format("unknown key '{}'{}{}{}{}{}", key, where.empty() ? "" : " in ", where,
+                     meant.empty() ? "; expected " + expected : "", own_param_rule(), meant);
 }
 
 std::string Vocabulary::own_param_rule() const {

@@ -40,8 +40,8 @@ class Recorder {
   // Room for `steps` steps whose marks are read only when flush() is called. Allocates; not for the measured window.
   void prepare(std::int64_t steps, bool read_each_step);
 
-  // Steps from the next one on are told to `ranges`, which outlives them; null: to nobody. Phases that are marked while
-  // a step is captured do not happen then, and are not told; a replayed step is a range without phases.
+  // Reports steps from the next one on to `ranges`, which outlives them; null: to nobody. Phases that are marked while
+  // a step is captured do not happen then and are not reported; a replayed step is a range without phases.
   void tell(StepRanges* ranges) { ranges_ = ranges; }
 
   // A sample of one step, or of several that follow each other: its times are the mean of theirs, and so are their
@@ -51,7 +51,7 @@ class Recorder {
   // After the device is idle: reads the marks of all steps since the last flush into samples().
   void flush();
   void discard();  // forget everything recorded: the end of warm-up
-  // A step's two marks, of which nothing is kept and nobody is told. Between steps, when all are read.
+  // A step's two marks, neither kept nor reported. Between steps, when all are read.
   void mark_nothing();
 
   // A step recorded once as a graph: the marks between begin_capture and end_capture (outside any step, or in one while

@@ -1,5 +1,5 @@
 // Named ranges around steps and phases, for a profiler that watches from outside. An interface, so that the recorder is
-// tested against one that writes down what it is told.
+// tested against one that writes them down.
 #pragma once
 #include <cstdint>
 

@@ -43,8 +43,8 @@ class DeviceError : public std::runtime_error {
   assay_status status_;
 };
 
-// A device is opened for work, with a stream of its own, or for observation while other processes work on it: then it
-// has no stream, and no context where the backend can do without one (assay.observation/1).
+// A device is opened for work, with its own stream, or for observation while other processes work on it: then it has no
+// stream, and no context where the backend can do without one (assay.observation/1).
 enum class Purpose { work, observation };
 
 // An opened device with the stream that a case runs on. The thread that made it uses it.

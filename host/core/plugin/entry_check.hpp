@@ -18,7 +18,7 @@ enum class Refusal {
   version,
   sizes,
   texts,
-  rows,  // a table that is NULL, counts too many, or has rows that are none
+  rows,  // a table that is NULL, counts too many, or has invalid rows
   names,
   values,  // types, defaults, ranges
   presets,

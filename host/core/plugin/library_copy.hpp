@@ -19,7 +19,7 @@ class LibraryCopy {
   // By this name this process opens the copy. Libraries stay loaded, and a name must not come to mean another copy
   // then: from here on the copy stays in memory for the life of the process.
   std::filesystem::path name_to_open() const;
-  // Writes the copy to a file of its own, which may be executed but not written, in one step: nobody finds half of it.
+  // Writes the copy to a separate file, which may be executed but not written, in one step: nobody finds half of it.
   // Throws StorageError.
   void write_to(const std::filesystem::path& path) const;
 

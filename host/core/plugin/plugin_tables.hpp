@@ -28,7 +28,7 @@ struct PluginTables {
 // Call only after check_entry.
 PluginTables copy_tables(const assay_entry& entry);
 
-// A text of one line, and back, to the bit. Throws PluginError for a text that is none.
+// A text of one line, and back, to the bit. Throws PluginError for any other text.
 std::string to_line(const PluginTables& tables);
 PluginTables tables_from_line(std::string_view line);
 

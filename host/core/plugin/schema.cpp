@@ -88,7 +88,7 @@ WorkloadSchema copy_schema(const assay_workload& w, std::uint32_t abi_minor) {
   if (!ASSAY_HAS(&w, assay_workload, flags)) return schema;  // built before there were presets
   for (std::uint32_t i = 0; i < w.preset_count; ++i) schema.presets.push_back(copy_preset(*w.presets[i], schema));
   schema.starts_cold = (w.flags & ASSAY_WORKLOAD_COLD_START) != 0;
-  // The flags are older than this one of them: where it is missing, the version tells whether it could be there.
+  // The flags are older than this one of them: if it is missing, the version shows whether it could be there.
   if (abi_minor >= first_minor_with_ranks_cooperate)
     schema.ranks = (w.flags & ASSAY_WORKLOAD_RANKS_COOPERATE) != 0 ? RanksAre::cooperating : RanksAre::copies;
   schema.steps_elsewhere = (w.flags & ASSAY_WORKLOAD_STEPS_ELSEWHERE) != 0;

@@ -67,7 +67,7 @@ struct WorkloadSchema {
   bool starts_cold = false;  // heeds [measure] prepare = false
   RanksAre ranks = RanksAre::unsaid;
   bool steps_elsewhere = false;  // in other processes
-  bool is_open = false;          // takes parameters, and tells of phases and metrics, that are in no table
+  bool is_open = false;          // takes parameters, and reports phases and metrics, that are in no table
 
   bool runs_on(std::string_view kind) const { return std::find(devices.begin(), devices.end(), kind) != devices.end(); }
 };

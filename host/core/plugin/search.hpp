@@ -31,8 +31,8 @@ struct FoundWorkload {
 
 // `name`: a workload's id ("decoder"), a plugin file's stem ("decoder", or "myplugin:second" for one of several
 // workloads), or a path with a slash ("./x.so", "./x.so:second"), relative to `base`. Throws PluginError that says
-// where was looked and what the nearest names are. No library is opened in this process. Of a name that no file has,
-// the tables of every plugin are read, each in a process of its own unless they are remembered.
+// where was looked and what the nearest names are. No library is opened in this process. For a name that no file has,
+// the tables of every plugin are read, each in a separate process unless they are remembered.
 FoundWorkload find_workload(const std::string& name, const std::vector<std::filesystem::path>& folders,
                             const std::filesystem::path& base);
 

@@ -1,6 +1,6 @@
-// What a plugin declares, without opening it in this process: what runs when a library is opened may print, crash, hang
-// or end the process, and a file that is only looked into must not take the host along. So a child opens it, which has
-// until a deadline, tells what it has read, and ends.
+// What a plugin declares, without opening it in this process: code that runs when a library is opened may print, crash,
+// hang or end the process, and a file that is only inspected must not take the host along. So a child opens it, reports
+// what it has read, and ends, all before a deadline.
 #pragma once
 #include <chrono>
 #include <filesystem>
@@ -16,7 +16,7 @@ inline constexpr std::chrono::milliseconds longest_look{10'000};
 // Of a copy of the plugin and of the libraries that it finds by its own place, the plugin's first. Throws PluginError.
 PluginTables read_tables(std::span<const LibraryCopy> copies, std::chrono::milliseconds deadline = longest_look);
 
-// Of a file as it is now. What was read of it is remembered in the user's cache folder, and told again for as long as
+// For a file as it is now. The tables read are remembered in the user's cache folder and returned for as long as
 // neither the file nor this host has changed: then nothing is opened. Throws PluginError.
 PluginTables read_tables(const std::filesystem::path& file, std::chrono::milliseconds deadline = longest_look);
 

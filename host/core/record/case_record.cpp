@@ -9,4 +9,16 @@ std::string text_of(const VerifiedCase& which) {
                      which.hash);
 }
 
+std::string measurement_key(const CaseRecord& record) {
+  const Phase* step = find(record.result.phases, "step");
+  if (record.started.empty() || ((!step || !step->mean_ms) && !record.result.metrics)) return "";
+  std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", record.started, record.host, record.identity.workload,
+                                record.identity.index, record.identity.repeat.value_or(0), record.identity.hash);
+  if (step)
+    key += fmt::format("\n{} {} {}", step->mean_ms.value_or(0), step->std_ms.value_or(0), step->n.value_or(0));
+  else
+    for (const auto& [name, metric] : *record.result.metrics) key += fmt::format("\n{} {}", name, metric.value);
+  return key;
+}
+
 }  // namespace assay::host::record

@@ -1,7 +1,7 @@
 // The record of one case as types: what one line of cases.jsonl says (docs/record.md describes the fields and their
 // units). record/json.hpp spells it as JSON and reads it back; nothing else knows a key.
 //
-// A number that is absent was not told. A number that was told and is none (NaN) is `null` in JSON.
+// NaN and infinity are `null` in JSON; a value never reported is absent.
 #pragma once
 #include "common/direction.hpp"
 #include "common/stage.hpp"
@@ -115,8 +115,8 @@ struct SilentPass {
   Number communication_tax;  // the measured steps' mean over this, less 1
 };
 
-// Steps after the measured ones that have told the phases, where the events that time phases would have taken too much
-// of the measured steps (worker/phase_pass.hpp).
+// Steps after the measured ones that give the phases, where the events that time phases would have taken too much of
+// the measured steps (worker/phase_pass.hpp).
 struct PhasePass {
   std::int64_t steps = 0;
   Number step_mean_ms;  // of these steps; of several ranks, the slowest one's
@@ -143,10 +143,10 @@ struct StepPeak : Figure {
 
 struct MemoryAtMoment {
   std::string name;
-  // By kind; kinds of which nothing was held are left out.
+  // By kind; a kind that was never held is left out.
   std::optional<Named<double>> current_mib, peak_mib;
   Number current_total_mib, peak_total_mib;
-  // Of several ranks: the largest difference between what two of them hold, of one kind or in total. Not told where all
+  // With several ranks: the largest difference between what two of them hold, of one kind or in total. Absent if all
   // hold the same.
   Number rank_spread_mib;
 };
@@ -255,7 +255,7 @@ struct CountedKernel {
   std::string kernel_class, name;
   std::int64_t count = 0;
   double time_us = 0;        // of all of them
-  Number dram_bytes, flops;  // likewise; not told where some launch does not tell it
+  Number dram_bytes, flops;  // likewise; absent if some launch does not report it
   Number dram_percent, sm_percent, tensor_percent, occupancy_percent;
   std::string bound;  // "memory", "tensor cores", "instructions", "latency"; "" where it is not known
 };
@@ -344,7 +344,7 @@ struct CaseResult {
   std::string reason;
   std::optional<Stage> stage;  // where it ended
   std::string phase;
-  std::string part;                  // of setup or the verification; "" where none was told
+  std::string part;                  // of setup or the verification; "" if none was reported
   std::optional<std::int32_t> rank;  // of several, the one that ended the case
   std::optional<Device> device;
   Named<std::string> libraries;                   // that the worker had loaded: the build id of each, by its name
@@ -406,5 +406,9 @@ inline CaseResult result_without_worker(Status status, std::string reason) {
   result.stage = Stage::load;
   return result;
 }
+
+// The same text for two records of one measurement, as in a folder that was copied: when, where and of what, with the
+// figures to the last bit. "" of a record that has no time or figure, or does not say when.
+std::string measurement_key(const CaseRecord& record);
 
 }  // namespace assay::host::record

@@ -23,7 +23,7 @@ struct Cell {
   bool operator==(const Cell& other) const { return value == other.value; }
 };
 
-// A number that is none (NaN, infinite) has no place in a table of figures: its cell is empty, like one not told.
+// NaN and infinity have no place in a table of figures: their cells are empty, like those of absent values.
 Cell number_cell(const std::optional<double>& number);
 Cell count_cell(const std::optional<std::int64_t>& count);
 // A text as it is; an empty text is an empty text, not an empty cell.

@@ -341,7 +341,7 @@ ColumnValue case_metric_value(const CaseMetric& metric) {
   const Value value = value_of(metric);
   found.cell =
       std::holds_alternative<double>(value) ? number_cell(metric.value) : count_cell(std::get<std::int64_t>(value));
-  // A pure number of which neither direction is better (a loss, a sum) is what was computed, not how fast.
+  // A pure number without a better direction (a loss, a sum) is what was computed, not how fast.
   if (metric.unit.empty() && found.exact) found.cell.digits = result_digits;
   return found;
 }

@@ -9,7 +9,7 @@ namespace assay::host::record {
 namespace {
 
 struct Row {
-  std::string_view name;               // as the driver tells it
+  std::string_view name;               // as the driver reports it
   double fp64, fp32, tf32, fp16, fp8;  // TFLOP/s without sparsity; 0: the device has no such arithmetic
   double gbytes_per_s;
   std::string_view source;  // a datasheet states products of tensor cores with sparsity: half of that is here

@@ -7,8 +7,8 @@
 
 namespace assay::host::record {
 
-// Of one device, by the name that its driver tells, in full: a part of a GPU (MIG) is another device. `arithmetic` as
-// in a record's `work` ("bf16"); "" for the bytes alone. Nothing for a device that is not in the table.
+// Of one device, by the driver's name for it, in full: a part of a GPU (MIG) is another device. `arithmetic` as in a
+// record's `work` ("bf16"); "" for the bytes alone. Nothing for a device that is not in the table.
 std::optional<Peak> stated_peak(std::string_view device_name, std::string_view arithmetic);
 
 }  // namespace assay::host::record

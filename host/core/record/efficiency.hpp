@@ -13,7 +13,7 @@ struct RankPart;
 void set_efficiency(CaseResult& result);
 
 // The same of several ranks, for the merged result: their devices' peaks together. Devices that ranks share count once.
-// Of copies, whose rates are those of one, the peaks are one copy's part.
+// Copies have the rates of one, so their peaks are one copy's part.
 void set_efficiency(CaseResult& merged, const std::vector<const RankPart*>& ranks);
 
 // The measured steps' mean over that of the silent ones, less 1, where there are such. Of several ranks the slowest

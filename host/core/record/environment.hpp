@@ -17,10 +17,10 @@ class Environment {
   static std::optional<Environment> parse(std::string json_text);
 
   const Named<std::string>& facts() const { return facts_; }
-  // Of environments/ID.json: what was so at one invocation alone, in lists of their own. None in environment.json,
-  // which is of one invocation and has these among its facts.
+  // Of environments/ID.json: what was so at one invocation alone, in separate lists. None in environment.json, which is
+  // of one invocation and has these among its facts.
   const std::vector<Named<std::string>>& invocations() const { return invocations_; }
-  // The text of a fact, or `otherwise` where it is not told.
+  // The text of a fact, or `otherwise` if it is absent.
   std::string fact_or(std::string_view name, const std::string& otherwise) const;
   const std::string& json() const { return json_; }
 

@@ -16,10 +16,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 3> kOfInvocation{"command", "job.nodes", "job.partition"};
-constexpr std::array<std::string_view, 12> kOfMoment{"captured",
+constexpr std::array<std::string_view, 13> kOfMoment{"captured",
                                                      "load_average",
                                                      "memory.available_mib",
                                                      "collected_from",
+                                                     "node_ready",
                                                      "job.scheduler",
                                                      "job.id",
                                                      "job.array_id",

@@ -13,7 +13,7 @@ namespace assay::host::record {
 enum class FactLife {
   lasting,        // what the machine and its software are: it makes the id
   of_invocation,  // how assay was started, and where the scheduler put it
-  of_moment       // what differs each time and says nothing of the result: load, free memory, numbers of jobs
+  of_moment       // what differs each time and does not affect the result: load, free memory, numbers of jobs
 };
 FactLife life_of_fact(std::string_view name);
 

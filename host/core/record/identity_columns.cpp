@@ -10,7 +10,7 @@ namespace {
 
 using R = const CaseRecord&;
 
-// An empty text is one that was not told.
+// An empty text is an absent one.
 Cell told(const std::string& text) { return text.empty() ? Cell{} : text_cell(text); }
 
 template <auto Member>
@@ -41,7 +41,7 @@ constexpr std::array identity{word_column("device.uuid", of_device<&Device::uuid
                               word_column("plugin.file_hash", of_plugin<&Plugin::file_hash>),
                               word_column("plugin.abi", of_plugin<&Plugin::abi>)};
 
-// The kinds of files: those of which a case has one, and those of which it may have several, by name.
+// The kinds of files: those that a case has once, and those that it may have several times, by name.
 constexpr std::array<std::string_view, 3> single_files{"host", "plugin", "device"};
 constexpr std::array<std::string_view, 3> named_files{"plugin/", "comm.", "input."};
 

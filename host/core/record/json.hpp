@@ -29,7 +29,7 @@ std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
 // A value as JSON spells it (1.0, true), and a text as it is.
 std::string plain_text(const Value& value);
 
-// What is told of a device, by field name, without what is absent.
+// What is known of a device, by field name, without what is absent.
 Named<std::string> items_of(const Device& device);
 
 }  // namespace assay::host::record

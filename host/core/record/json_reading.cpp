@@ -1,4 +1,4 @@
-// From JSON to a record, by the lists of its fields. What is of another type than a field wants counts as not told.
+// From JSON to a record, by the lists of its fields. A value of another type than its field's counts as absent.
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -56,11 +56,11 @@ bool read(const Json& json, Status& out) { return read_name(json, out, status_of
 bool read(const Json& json, Verification& out) { return read_name(json, out, verification_of); }
 bool read(const Json& json, ValidityVerdict& out) { return read_name(json, out, validity_verdict_of); }
 bool read(const Json& json, Value& out) {
-  if (json.is_structured()) {  // of another assay: what it says stays told
+  if (json.is_structured()) {  // of another assay: what it says is kept
     out = json_text(json);
     return true;
   }
-  if (json.is_null()) {  // a number that was told and is none
+  if (json.is_null()) {  // NaN or infinity
     out = std::numeric_limits<double>::quiet_NaN();
     return true;
   }

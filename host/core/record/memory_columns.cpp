@@ -27,7 +27,7 @@ const MemoryAtMoment* moment_named(R r, std::string_view name) {
   return found;
 }
 
-// The amount of a kind. Records leave out kinds of which nothing was held: where the account stands, that is 0.
+// The amount of a kind. Records leave out kinds that were never held: where the account stands, that is 0.
 Cell amount_of(const std::optional<Named<double>>& amounts, std::string_view kind) {
   if (!amounts) return {};
   if (const double* amount = find(*amounts, kind)) return number_cell(*amount);

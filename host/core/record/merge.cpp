@@ -146,7 +146,7 @@ class OkRanks {
     return slowest;
   }
 
-  // `phases_of_ms`: the mean step of which the phases are shares.
+  // `phases_of_ms`: the mean step; the phases are shares of it.
   Named<Phase> phases(const Series<Phase>& step, const std::vector<double>& step_ms, double step_mean_ms,
                       double phases_of_ms) const {
     Named<Phase> out;

@@ -54,7 +54,7 @@ void note_spread(std::vector<MemoryAtMoment>& largest, std::vector<MemoryAtMomen
   }
 }
 
-// Of steps that not every rank tells by itself nothing is told by itself.
+// If not every rank reports its steps separately, none are reported separately.
 void keep_larger_samples(std::vector<double>& into, const std::vector<double>& other) {
   if (into.size() != other.size()) return into.clear();
   for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], other[i]);

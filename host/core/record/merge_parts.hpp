@@ -9,7 +9,7 @@
 
 namespace assay::host::record {
 
-// `into` becomes the larger of both, where both are told.
+// `into` becomes the larger of both, where both are known.
 template <class T>
 void keep_larger(std::optional<T>& into, const std::optional<T>& other) {
   if (other && (!into || *other > *into)) into = other;
@@ -18,7 +18,7 @@ void keep_larger(std::optional<T>& into, const std::optional<T>& other) {
 void keep_larger(Named<double>& into, const Named<double>& other);
 void keep_larger(std::optional<Named<double>>& into, const std::optional<Named<double>>& other);
 
-// The largest of each number over the ranks; nothing when no rank tells any. Moments of memory meet by their names,
+// The largest of each number over the ranks; nothing if no rank reports any. Moments of memory meet by their names,
 // those that came several times in their order.
 std::optional<Memory> largest_memory(const std::vector<const RankPart*>& ranks);
 std::optional<ProcessorShares> largest_contention(const std::vector<const RankPart*>& ranks);

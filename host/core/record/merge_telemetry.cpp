@@ -30,7 +30,7 @@ std::optional<Figure> merged_figure(const std::vector<const RankPart*>& ranks,
   return merged;
 }
 
-// The sum over the devices, of which those that ranks share count once.
+// The sum over the devices; those that ranks share count once.
 Number of_all_devices(const std::vector<const RankPart*>& ranks, Number Telemetry::*energy) {
   std::set<std::pair<std::string, std::string>> counted;  // host, device
   Number sum_j;
@@ -41,7 +41,7 @@ Number of_all_devices(const std::vector<const RankPart*>& ranks, Number Telemetr
   return sum_j;
 }
 
-// The mean over the ranks, where each of them tells it of every step.
+// The mean over the ranks, where each of them reports it for every step.
 std::vector<double> mean_of_steps(const std::vector<const RankPart*>& ranks) {
   std::vector<double> means;
   double count = 0;

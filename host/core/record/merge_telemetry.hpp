@@ -15,7 +15,7 @@ std::optional<Telemetry> merged_telemetry(const std::vector<const RankPart*>& ra
 // one.
 std::optional<Validity> merged_validity(const std::vector<const RankPart*>& ranks);
 
-// The means of one rank's figures, and its energy, by name: its entry of by_rank. Nothing when it told none.
+// The means of one rank's figures, and its energy, by name: its entry of by_rank. Nothing if it reported none.
 std::optional<Named<double>> telemetry_means(const CaseResult& rank);
 
 // The figures of a device's telemetry: their names and where they stand.

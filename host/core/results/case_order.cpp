@@ -11,7 +11,7 @@
 namespace assay::host::results {
 namespace {
 
-// What tells cases apart: equal for equal values, however their keys were ordered. A case that ran once has had the
+// What distinguishes cases: equal for equal values, however their keys were ordered. A case that ran once has had the
 // first of its repeats.
 using Inputs = std::tuple<std::map<std::string, Value>, std::map<std::string, Value>, std::int64_t>;
 

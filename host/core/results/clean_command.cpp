@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 #include "common/exit_code.hpp"
@@ -29,6 +31,7 @@ struct Cleanable {
 constexpr Cleanable cleanable[] = {{"caches", Leftover::Kind::cache, "Caches"},
                                    {"data", Leftover::Kind::data, "Generated data"},
                                    {"runs", Leftover::Kind::run, "Leftovers of runs"}};
+constexpr const char* title_of_old_runs = "Old runs, with their records";
 
 std::set<Leftover::Kind> kinds_asked_for(const std::vector<std::string>& words) {
   std::set<Leftover::Kind> kinds;
@@ -55,13 +58,20 @@ std::string size_text(std::uint64_t bytes) {
 
 std::vector<Leftover> found_leftovers(const CleanRequest& request, const std::set<Leftover::Kind>& kinds) {
   std::vector<Leftover> all;
-  if (kinds.contains(Leftover::Kind::cache)) all = leftovers_of_cache(request.cache_folder);
+  if (!request.older_than_days && kinds.contains(Leftover::Kind::cache)) all = leftovers_of_cache(request.cache_folder);
   std::vector<std::string> folders = request.below;
   for (const std::string& folder : folders)
     if (!is_folder(folder)) throw UsageError(fmt::format("--below is {}, which is no folder", folder));
   if (folders.empty())
     for (const char* usual : {"results", "data"})
       if (is_folder(usual)) folders.emplace_back(usual);
+  if (request.older_than_days) {
+    const auto now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
+    for (const std::string& folder : folders)
+      for (Leftover& each : old_runs_below(folder, now.count() - *request.older_than_days * 86400))
+        all.push_back(std::move(each));
+    return all;
+  }
   for (const std::string& folder : folders)
     for (Leftover& each : leftovers_below(folder))
       if (kinds.contains(each.kind)) all.push_back(std::move(each));
@@ -69,13 +79,15 @@ std::vector<Leftover> found_leftovers(const CleanRequest& request, const std::se
 }
 
 void print_found(const std::vector<Leftover>& all, std::size_t width) {
-  for (const Cleanable& group : cleanable) {
+  std::vector<Cleanable> groups(std::begin(cleanable), std::end(cleanable));
+  groups.push_back({"", Leftover::Kind::old_run, title_of_old_runs});
+  for (const Cleanable& group : groups) {
     bool is_first = true;
     for (const Leftover& each : all) {
       if (each.kind != group.kind) continue;
       if (is_first) fmt::print("{}\n", group.title);
       is_first = false;
-      // Some of a folder's files are told as the folder, and how many they are.
+      // Some of a folder's files are named by the folder, and how many they are.
       const bool is_part = is_folder(each.place) && each.kind == Leftover::Kind::cache;
       fmt::print("  {:>10}  {}{}\n", size_text(each.bytes), one_line(each.place.string()),
                  is_part ? fmt::format(" ({} file{})", each.files.size(), each.files.size() == 1 ? "" : "s") : "");
@@ -88,6 +100,10 @@ void print_found(const std::vector<Leftover>& all, std::size_t width) {
 }  // namespace
 
 int clean(const CleanRequest& request) {
+  if (request.older_than_days && !request.what.empty())
+    throw UsageError("--older-than is about whole runs; leave out what else to clean");
+  if (request.older_than_days && !(*request.older_than_days > 0 && *request.older_than_days < 1e6))
+    throw UsageError("--older-than takes days; expected a number above 0");
   const auto kinds = kinds_asked_for(request.what);
   const std::vector<Leftover> all = found_leftovers(request, kinds);
   if (all.empty()) {

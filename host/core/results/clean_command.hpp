@@ -1,6 +1,7 @@
 // `assay clean`: what can be removed without losing a record.
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace assay::host::results {
 struct CleanRequest {
   std::vector<std::string> what;  // of "caches", "data", "runs"; none: all of them
   std::vector<std::string> below;
-  bool yes = false;  // removes it, too
+  std::optional<double> older_than_days;  // whole runs that nothing has written to for so long, alone
+  bool yes = false;                       // removes it, too
   std::filesystem::path cache_folder;
 };
 

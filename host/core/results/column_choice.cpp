@@ -165,6 +165,20 @@ std::vector<std::string> chosen_columns(const std::vector<std::string>& wanted, 
   return columns;
 }
 
+std::vector<std::string> texts_of_unreported(const std::vector<std::string>& columns,
+                                             const std::vector<record::CaseRecord>& records) {
+  std::vector<std::string> texts;
+  const auto is_ok = [](const record::CaseRecord& record) { return record.result.is_ok(); };
+  if (columns.empty() || std::none_of(records.begin(), records.end(), is_ok)) return texts;
+  const Names known = known_columns(records);
+  for (const std::string& column : columns) {
+    if (has(known, column) || record::is_column(column, known)) continue;
+    texts.push_back(fmt::format("column '{}' of [output] columns is empty: no program reported it{}", column,
+                                did_you_mean(column, known)));
+  }
+  return texts;
+}
+
 void check_column(const std::string& column, const std::vector<TabledRun>& runs) {
   const Names known = known_columns(all_records(runs));
   if (!has(known, column) && !record::is_column(column, known)) throw unknown(column, known);

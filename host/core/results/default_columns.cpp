@@ -60,7 +60,7 @@ std::vector<std::string> axes_in_order(const experiment::Experiment& experiment,
   return axes;
 }
 
-// An axis with one value tells no row from another.
+// An axis with one value distinguishes no rows.
 bool tells_rows_apart(const std::string& axis, const std::vector<record::CaseRecord>& records) {
   return std::any_of(records.begin(), records.end(), [&](const record::CaseRecord& r) {
     return record::cell_of(r, axis) != record::cell_of(records.front(), axis);
@@ -128,12 +128,17 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   for (const record::CaseRecord& r : records)
     if (r.result.metrics)
       for (const auto& metric : *r.result.metrics) columns.add_if_any(metric.first);
+  // A workload that reports a figure of the case by the same name has chosen which statistic of the steps it is.
+  for (const record::CaseRecord& r : records)
+    if (r.result.step_metrics)
+      for (const auto& metric : *r.result.step_metrics)
+        if (!record::find(r.result.metrics, metric.first)) columns.add_if_any(metric.first + ".mean");
   for (const record::CaseRecord& r : records)
     if (r.result.phases)
       for (const auto& phase : *r.result.phases)
         if (phase.first != "step") columns.add_if_any(phase.first + ".mean_ms");
-  // What a figure is worth. A record that says nothing of a verification, as of another program, is not taken for one
-  // of a right result: its cell is empty.
+  // What a figure is worth. A record without a verification, as of another program, does not count as a right result:
+  // its cell is empty.
   columns.add_if_any("validity");
   if (columns.any([](const record::CaseRecord& r) { return r.result.is_ok() || r.result.verify; }))
     columns.add("verify");

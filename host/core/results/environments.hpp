@@ -17,12 +17,12 @@ using Environments = std::map<std::string, record::Environment>;  // by id
 // id, that one is kept for the records that name none. For whoever holds the run's lock. Throws StorageError.
 std::string add_invocation(const std::filesystem::path& run, const std::string& captured);
 
-// Adds those of `from` to those of `into`, each invocation once. A file that is none of ours is left out, and told in
+// Adds those of `from` to those of `into`, each invocation once. A file that is none of ours is left out and named in
 // `notes`. Throws StorageError.
 void merge_environments(const std::filesystem::path& into, const std::filesystem::path& from,
                         std::vector<std::string>& notes);
 
-// Empty for a run of before there were any. A file that cannot be understood is left out, and told in `warnings`.
+// Empty for runs older than environments. A file that cannot be understood is left out and named in `warnings`.
 Environments read_environments(const std::filesystem::path& run, std::vector<std::string>& warnings);
 
 }  // namespace assay::host::results

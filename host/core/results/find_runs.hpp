@@ -30,7 +30,7 @@ std::vector<std::filesystem::path> runs_below(const std::filesystem::path& folde
 std::vector<std::filesystem::path> runs_of(const std::string& given);
 
 // What is given but for links to what is given as well: a shell's pattern names `latest` beside the run that it points
-// at. `warnings` tells of each.
+// at. `warnings` names each.
 std::vector<std::string> without_links_to_others(const std::vector<std::string>& given,
                                                  std::vector<std::string>& warnings);
 

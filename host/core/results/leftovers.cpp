@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -38,7 +39,7 @@ void add_file(const fs::path& file, Leftover& leftover) {
   if (!error) leftover.bytes += bytes;
 }
 
-// Every file below it, or those of which `counts` says so.
+// Every file below it, or those that `counts` accepts.
 template <class Counts>
 void add_files_below(const fs::path& folder, Leftover& leftover, Counts&& counts) {
   std::error_code error;
@@ -127,7 +128,7 @@ bool is_unfinished(const fs::path& file) { return file.extension() == ".partial"
 
 void add_leftovers_of_run(const fs::path& run, std::vector<Leftover>& found) {
   const fs::path cases = run / "cases.jsonl";
-  // The jobs of a batch hold files of their own, and its cases have their records there until they are collected.
+  // The jobs of a batch hold their own files, and its cases have their records there until they are collected.
   if (is_there(run / "batch") || !is_at_rest(cases)) return;
   std::error_code error;
   if (fs::file_size(cases, error) == 0 && !error) {
@@ -194,6 +195,29 @@ std::vector<Leftover> leftovers_below(const fs::path& folder) {
   return found;
 }
 
+std::vector<Leftover> old_runs_below(const fs::path& folder, double seconds_since_1970) {
+  std::vector<Leftover> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const fs::path run = it->path();
+    if (!fs::is_directory(it->symlink_status(error)) || !stamp_of_run(run)) continue;
+    it.disable_recursion_pending();
+    const fs::path cases = run / "cases.jsonl";
+    std::error_code ignored;
+    if (!fs::is_regular_file(run / "experiment.toml", ignored) || !is_at_rest(cases)) continue;
+    Leftover all{Leftover::Kind::old_run, run, "a run with its records", {}, 0, cases};
+    double newest_s = 0;
+    add_files_below(run, all, [&](const fs::path& file) {
+      const auto written = std::chrono::file_clock::to_sys(fs::last_write_time(file, ignored));
+      newest_s = std::max(newest_s, std::chrono::duration<double>(written.time_since_epoch()).count());
+      return true;
+    });
+    if (!all.files.empty() && newest_s < seconds_since_1970) found.push_back(std::move(all));
+  }
+  std::sort(found.begin(), found.end(), [](const Leftover& a, const Leftover& b) { return a.place < b.place; });
+  return found;
+}
+
 std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problems) {
   std::uint64_t gone = 0;
   std::set<fs::path> folders;
@@ -218,6 +242,11 @@ std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problem
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     std::error_code ignored;
     fs::remove(*folder, ignored);
+  }
+  // "latest" of the experiment must not lead nowhere.
+  if (const fs::path latest = leftover.place.parent_path() / "latest"; leftover.kind == Leftover::Kind::old_run) {
+    std::error_code ignored;
+    if (fs::is_symlink(latest, ignored) && !fs::exists(latest, ignored)) fs::remove(latest, ignored);
   }
   return gone;
 }

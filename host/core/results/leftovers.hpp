@@ -9,7 +9,7 @@ namespace assay::host::results {
 
 // Something that can be removed as a whole: files of one place.
 struct Leftover {
-  enum class Kind { cache, data, run } kind = Kind::cache;
+  enum class Kind { cache, data, run, old_run } kind = Kind::cache;
   std::filesystem::path place;               // what is shown: a file or a folder
   std::string what;                          // "the index of assay history"
   std::vector<std::filesystem::path> files;  // that would be removed; no folder
@@ -24,8 +24,12 @@ std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
 // is left out.
 std::vector<Leftover> leftovers_below(const std::filesystem::path& folder);
 
+// Below a folder, links not followed: whole runs, with their records, in which nothing was written since
+// `seconds_since_1970`. A run that is written to, by this machine or by a batch, is none of them.
+std::vector<Leftover> old_runs_below(const std::filesystem::path& folder, double seconds_since_1970);
+
 // Removes its files, and folders that are empty then, with its lock held meanwhile; nothing where somebody has begun to
-// use it since it was found. Returns the bytes that are gone; what could not be removed is told in `problems`.
+// use it since it was found. Returns the bytes that are gone; `problems` names what could not be removed.
 std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problems);
 
 }  // namespace assay::host::results

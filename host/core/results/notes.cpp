@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -20,11 +21,12 @@ namespace {
 
 struct Group {
   std::string text;                             // without its ranks, with the highest figures
+  std::string lowest;                           // the same with the lowest ones
   const record::CaseRecord* highest = nullptr;  // that has them
   std::int64_t rank_of_highest = 0;
   std::set<std::int64_t> cases;
   std::set<std::int32_t> ranks;  // that it is said of; of the first rank a record names no rank
-  bool names_ranks = false, has_other_figures = false;
+  bool names_ranks = false;
 };
 
 struct OfRanks {
@@ -79,14 +81,16 @@ std::string ranges_of(const std::set<std::int64_t>& indices) {
   return fmt::format("{}", fmt::join(ranges, ", "));
 }
 
+// " (7.6% to 18.7%; the highest in case 3, rank 1)"
 std::string figures_text(const Group& group) {
-  if (!group.has_other_figures) return "";
+  if (group.text == group.lowest) return "";
   std::vector<std::string> who;
   if (group.cases.size() > 1) who.push_back(fmt::format("case {}", group.highest->identity.index + 1));
   if (group.names_ranks && group.ranks.size() > 1) who.push_back(fmt::format("rank {}", group.rank_of_highest));
   if (who.empty() && group.highest->identity.repeat)
     who.push_back(fmt::format("repeat {}", *group.highest->identity.repeat));
-  return who.empty() ? " (the highest figures)" : fmt::format(" (figures of {}, the highest)", fmt::join(who, ", "));
+  const std::string place = who.empty() ? "" : fmt::format("; the highest in {}", fmt::join(who, ", "));
+  return fmt::format(" ({}{})", range_of_figures(group.lowest, group.text), place);
 }
 
 SaidOfCases told_of(const Group& group, std::size_t all_cases) {
@@ -104,23 +108,20 @@ std::vector<SaidOfCases> said_of_cases(
     const std::vector<record::CaseRecord>& records,
     const std::function<std::vector<std::string>(const record::CaseRecord&)>& texts) {
   std::vector<Group> groups;
-  std::map<std::pair<std::string, int>, std::size_t> places;
+  std::map<std::string, std::size_t> places;
   std::set<std::int64_t> all;
   for (const record::CaseRecord& record : records) {
     all.insert(record.identity.index);
-    // A case, or a rank of it, may have two that differ in their figures: both are told.
-    std::map<std::pair<std::string, std::vector<std::int32_t>>, int> told;
     for (const std::string& said : texts(record)) {
       const auto [ranks, text] = of_ranks(one_line(said));
-      const std::string kind = without_figures(text);
-      const auto [place, is_new] = places.try_emplace({kind, told[{kind, ranks}]++}, groups.size());
-      if (is_new) groups.push_back({text, &record, ranks.empty() ? 0 : ranks.front(), {}, {}, false, false});
+      const auto [place, is_new] = places.try_emplace(without_figures(text), groups.size());
+      if (is_new) groups.push_back({text, text, &record, ranks.empty() ? 0 : ranks.front(), {}, {}, false});
       Group& group = groups[place->second];
       group.cases.insert(record.identity.index);
       group.names_ranks |= !ranks.empty();
       group.ranks.insert(ranks.begin(), ranks.end());
       if (ranks.empty()) group.ranks.insert(0);
-      group.has_other_figures |= text != group.text;
+      if (has_higher_figures(group.lowest, text)) group.lowest = text;
       if (!has_higher_figures(text, group.text)) continue;
       group.text = text, group.highest = &record;
       group.rank_of_highest = ranks.empty() ? 0 : ranks.front();
@@ -129,6 +130,24 @@ std::vector<SaidOfCases> said_of_cases(
   std::vector<SaidOfCases> all_said;
   for (const Group& group : groups) all_said.push_back(told_of(group, all.size()));
   return all_said;
+}
+
+std::vector<std::string> validity_lines(const std::vector<record::CaseRecord>& records) {
+  std::vector<std::string> lines;
+  for (const SaidOfCases& said :
+       said_of_cases(records, [](const record::CaseRecord& record) -> std::vector<std::string> {
+         const auto& validity = record.result.validity;
+         if (!validity || validity->verdict == record::ValidityVerdict::valid || validity->text.empty()) return {};
+         const std::string verdict(record::name_of(validity->verdict));
+         const auto notes = record.result.notes.value_or(std::vector<std::string>{});
+         if (std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+               return std::string_view(of_ranks(note).text).starts_with(verdict + ":");
+             }))
+           return {};
+         return {fmt::format("{}: {}", verdict, validity->text)};
+       }))
+    lines.push_back(fmt::format("{}: validity {}", said.cases, said.text));
+  return lines;
 }
 
 std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records) {

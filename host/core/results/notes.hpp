@@ -14,8 +14,9 @@ struct SaidOfCases {
 };
 
 // What `texts` gives of each record, each distinct text once, in the order of the first cases. Texts that differ in
-// their figures alone are one, with the highest: "<text> (figures of case 2, the highest)". So are those of several
-// ranks ("rank 3: <text>"; of the first rank records have the text alone), which are named: "ranks 0 to 3: <text>".
+// their figures alone are one, with the highest: "<text> (7.6% to 18.7%; the highest in case 2)". So are those of
+// several ranks ("rank 3: <text>"; of the first rank records have the text alone), which are named: "ranks 0 to 3:
+// <text>".
 std::vector<SaidOfCases> said_of_cases(const std::vector<record::CaseRecord>& records,
                                        const std::function<std::vector<std::string>(const record::CaseRecord&)>& texts);
 
@@ -25,5 +26,9 @@ std::vector<SaidOfCases> said_of_cases(const std::vector<record::CaseRecord>& re
 // Notes that differ in their figures, or in the rank that they begin with, are one, as in said_of_cases(). The number
 // of a rank that stands elsewhere is no figure.
 std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records);
+
+// Why cases are not valid, where no note of theirs begins with the verdict:
+//   "all 2 cases: validity unknown: <text>"
+std::vector<std::string> validity_lines(const std::vector<record::CaseRecord>& records);
 
 }  // namespace assay::host::results

@@ -1,5 +1,6 @@
 #include "results/store.hpp"
 
+#include "common/parallel.hpp"
 #include "record/json.hpp"
 #include "results/environments.hpp"
 #include "results/reader.hpp"
@@ -144,8 +145,13 @@ void RunFolder::replace_experiment(const std::string& resolved_toml) {
 }
 
 void RunFolder::append_all(std::span<const record::CaseRecord> records) {
+  std::vector<std::string> spelt(records.size());
+  for_each_in_parallel(records.size(), [&](std::size_t i) { spelt[i] = record::to_line(records[i]); });
   std::string lines;
-  for (const record::CaseRecord& record : records) lines += record::to_line(record) + "\n";
+  std::size_t bytes = 0;
+  for (const std::string& line : spelt) bytes += line.size() + 1;
+  lines.reserve(bytes);
+  for (const std::string& line : spelt) lines += line, lines += '\n';
   struct stat before {};
   if (::fstat(cases_.get(), &before) != 0) throw_storage_error("append to", cases_path(), errno);
   WriteOutcome outcome = write_all(cases_.get(), lines);

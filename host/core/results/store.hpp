@@ -47,14 +47,14 @@ class RunFolder {
   void append(const record::CaseRecord& record) { append_all(std::span(&record, 1)); }
   void append_all(std::span<const record::CaseRecord> records);
 
-  // For a run that goes on with an experiment that has changed since: the file then tells what the run holds from now
+  // For a run that goes on with an experiment that has changed since: the file then says what the run holds from now
   // on.
   void replace_experiment(const std::string& resolved_toml);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path cases_path() const { return path_ / "cases.jsonl"; }
   std::filesystem::path logs_path() const { return path_ / "logs"; }
-  // What the user should be told: little free space, a torn line, no `latest`.
+  // What the user should know: little free space, a torn line, no `latest`.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

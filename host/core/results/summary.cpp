@@ -7,6 +7,7 @@
 #include "record/json.hpp"
 #include "results/case_order.hpp"
 #include "results/case_text.hpp"
+#include "results/column_choice.hpp"
 #include "results/default_columns.hpp"
 #include "results/epochs.hpp"
 #include "results/reader.hpp"
@@ -146,7 +147,7 @@ RunFacts facts_of(const std::filesystem::path& run_folder, std::vector<std::stri
   return {*stamp, std::move(*environment), read_environments(run_folder, warnings)};
 }
 
-// Those that the records name, so that the summary tells as much of each as the run's folder.
+// Those that the records name, so that the summary reports as much of each as the run's folder.
 Json environments_json(const Records& records, const Environments& environments) {
   Json json = Json::object();
   for (const record::CaseRecord& record : records)
@@ -240,6 +241,8 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
   Views views;
   views.records = current_records(experiment, std::move(cases.records));
   views.warnings = std::move(cases.warnings);
+  for (std::string& text : texts_of_unreported(experiment.output.reported_columns, views.records))
+    views.warnings.push_back(std::move(text));
   RunSource source = run_source(run_folder, views.warnings);
   source.experiment = experiment.name;
   const auto& relative_to = experiment.output.relative_to;
@@ -271,7 +274,7 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
       write(named->path, text_of_view(named->format, run_folder, source, experiment, views));
       views.named_file = named->path;
     } catch (const StorageError& e) {
-      views.named_file_error = e.what();  // the run itself is told all the same
+      views.named_file_error = e.what();  // the run itself is reported all the same
     }
   return views;
 }

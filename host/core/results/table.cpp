@@ -10,15 +10,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace assay::host::results {
 namespace {
 
 // The displayed texts of one column, and how they stand in it.
 struct Column {
+  std::string name;                 // with the unit that its cells have
   std::vector<std::string> header;  // its lines
   std::vector<std::string> cells;
   Align align = Align::left;
@@ -40,14 +44,56 @@ std::string without_bars(const std::string& text) {
   return result;
 }
 
+// A unit that fits the largest figure of a column: people read 1.951 us and 33.59 Gbytes_per_s where the column of a
+// program has 0.001951 ms and 33590118142 bytes_per_s.
+struct FittingUnit {
+  std::string name;  // of the column
+  double factor = 1;
+};
+
+FittingUnit fitting_unit(const std::string& name, double largest) {
+  const auto with_end = [&name](std::string_view end, std::string_view other, double factor) {
+    return FittingUnit{name.substr(0, name.size() - end.size()) + std::string(other), factor};
+  };
+  constexpr double shortest_ms = 0.1, longest_ms = 1e6, most_mib = 1e5, highest_rate = 1e7;
+  if (name.ends_with("_ms") && largest < shortest_ms) return with_end("_ms", "_us", 1e3);
+  if (name.ends_with("_ms") && largest >= longest_ms) return with_end("_ms", "_s", 1e-3);
+  if (name.ends_with("_mib") && largest >= most_mib) return with_end("_mib", "_gib", 1.0 / 1024);
+  if (name.ends_with(" MiB") && largest >= most_mib) return with_end(" MiB", " GiB", 1.0 / 1024);
+  const bool has_prefix = name.starts_with("gflop_") || name.starts_with("gbytes_");
+  if (name.ends_with("_per_s") && !has_prefix && largest >= highest_rate) {
+    for (const auto& [prefix, size] : {std::pair{"T", 1e12}, std::pair{"G", 1e9}})
+      if (largest >= size) return {prefix + name, 1 / size};
+    return {"M" + name, 1e-6};
+  }
+  return {name, 1};
+}
+
+FittingUnit fitting_unit(const Table& table, std::size_t column) {
+  double largest = 0;
+  for (const std::vector<record::Cell>& row : table.rows)
+    if (const auto number = row[column].number()) largest = std::max(largest, std::abs(*number));
+  return largest > 0 ? fitting_unit(table.columns[column], largest) : FittingUnit{table.columns[column], 1};
+}
+
+record::Cell scaled(const record::Cell& cell, double factor) {
+  const auto number = cell.number();
+  if (factor == 1 || !number) return cell;
+  record::Cell result = record::number_cell(*number * factor);
+  result.digits = cell.digits;
+  return result;
+}
+
 std::vector<Column> displayed(const Table& table) {
   std::vector<Column> columns;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const FittingUnit unit = fitting_unit(table, i);
     Column column;
-    column.header = {one_line(table.columns[i])};
+    column.name = one_line(unit.name);
+    column.header = {column.name};
     bool numbers = false, others = false;
     for (const std::vector<record::Cell>& row : table.rows) {
-      column.cells.push_back(record::display_text(row[i]));
+      column.cells.push_back(record::display_text(scaled(row[i], unit.factor)));
       (row[i].is_number() ? numbers : others) |= !row[i].empty();
     }
     column.align = numbers && !others ? Align::right : Align::left;
@@ -162,8 +208,7 @@ std::string to_terminal(const Table& table, std::size_t width_columns, const Pal
   std::vector<Column> columns = displayed(table);
   for (const bool all_dots : {false, true}) {
     if (total_width(columns) <= width_columns) break;
-    for (std::size_t i = 0; i < columns.size(); ++i)
-      columns[i].header = broken_header(one_line(table.columns[i]), all_dots);
+    for (Column& column : columns) column.header = broken_header(column.name, all_dots);
   }
   std::size_t header_lines = 0;
   for (const Column& column : columns) header_lines = std::max(header_lines, column.header.size());

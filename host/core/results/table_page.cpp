@@ -11,6 +11,7 @@
 #include <array>
 #include <numeric>
 #include <string_view>
+#include <unordered_set>
 
 namespace assay::host::results {
 namespace {
@@ -70,6 +71,13 @@ Table with_columns(const Table& table, const std::vector<std::size_t>& columns) 
   return part;
 }
 
+// Rows that are alike have the same.
+std::string text_of(const std::vector<record::Cell>& row) {
+  std::string text;
+  for (const record::Cell& cell : row) text += csv_field(record::csv_text(cell)) + ',';
+  return text;
+}
+
 // The first columns by which rows differ, which the axes of a sweep are. None where rows that are alike stay, or where
 // so many columns would leave no room.
 std::vector<std::size_t> telling_columns(const Table& table, std::size_t width_columns) {
@@ -78,11 +86,10 @@ std::vector<std::size_t> telling_columns(const Table& table, std::size_t width_c
     columns.push_back(columns.size());
     const Table part = with_columns(table, columns);
     if (!fits(to_terminal(part, width_columns / 2), width_columns / 2)) return {};
-    bool are_different = true;
-    for (std::size_t i = 0; are_different && i < part.rows.size(); ++i)
-      are_different = std::find(part.rows.begin(), part.rows.begin() + static_cast<std::ptrdiff_t>(i), part.rows[i]) ==
-                      part.rows.begin() + static_cast<std::ptrdiff_t>(i);
-    if (are_different) return columns;
+    std::unordered_set<std::string> rows;
+    if (std::all_of(part.rows.begin(), part.rows.end(),
+                    [&](const auto& row) { return rows.insert(text_of(row)).second; }))
+      return columns;
   }
   return {};
 }
@@ -95,7 +102,7 @@ Table with_row_numbers(const Table& table) {
   return numbered;
 }
 
-// A status that differs belongs beside what tells the rows apart.
+// A status that differs belongs beside what distinguishes the rows.
 Table with_status_early(const Table& table, std::size_t place) {
   const auto found = std::find(table.columns.begin(), table.columns.end(), "status");
   if (found == table.columns.end()) return table;
@@ -152,6 +159,7 @@ std::string below_table(const std::vector<record::CaseRecord>& records, const st
                         const RunSource& source) {
   std::string text;
   for (const std::string& line : problem_lines(records, allow)) text += fmt::format("- {}\n", line);
+  for (const std::string& line : validity_lines(records)) text += fmt::format("- {}\n", line);
   for (const std::string& line : note_lines(records)) text += fmt::format("- {}\n", line);
   if (!text.empty()) text += '\n';
   return text + origin_line(records, source) + ".\n";

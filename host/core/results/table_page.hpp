@@ -16,10 +16,10 @@ std::string table_page(const Table& table, const std::vector<record::CaseRecord>
 std::string below_table(const std::vector<record::CaseRecord>& records, const std::vector<std::string>& allow,
                         const RunSource& source);
 
-// As to_terminal(). Where that would be wider than the terminal, what is the same of every row is a line above the
-// table in place of columns; a status that differs stands beside what tells the rows apart; and what is too wide even
-// so becomes several tables below each other, each with the columns that tell its rows apart. `rest`: a command that
-// shows all columns; then there is the first of these tables alone, and a line that names what it has no room for.
+// As to_terminal(). Where that would be wider than the terminal, what all rows share is a line above the table in place
+// of columns, and a status that differs stands beside what distinguishes the rows. What is still too wide becomes
+// several tables below each other, each with the columns that distinguish its rows. `rest`: a command that shows all
+// columns; then only the first of these tables appears, and a line names what it has no room for.
 std::string table_on_terminal(const Table& table, std::size_t width_columns, const Palette& palette = {},
                               const std::string& rest = "");
 

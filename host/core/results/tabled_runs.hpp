@@ -14,8 +14,7 @@ struct TabledRun {
   std::vector<record::CaseRecord> records;  // the last one of each case, in the order of the file
 };
 
-// Each argument as for runs_of(). What cannot be read of a run is told in `warnings`. Throws NoRunError and
-// StorageError.
+// Each argument as for runs_of(). `warnings` names what cannot be read of a run. Throws NoRunError and StorageError.
 std::vector<TabledRun> read_tabled_runs(const std::vector<std::string>& given, std::vector<std::string>& warnings);
 
 // A filter that names no column, or that no row matches. The text says what there is.

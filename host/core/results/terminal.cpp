@@ -169,7 +169,7 @@ std::string Progress::eta_text(std::int64_t step, std::int64_t total_steps, std:
     of_this = std::max(Nanoseconds(0), mean_after_measuring() - (output_.now() - *measured_at_));
   else if (steps_known)
     of_this += mean_after_measuring();
-  // The steps of a warm-up say nothing of those that follow; what is expected does, or the cases before this one.
+  // The steps of a warm-up do not predict those that follow; what is expected does, or the cases before this one.
   const Nanoseconds mean = finished_cases_ > 0 ? finished_time_ / finished_cases_
                                                : std::max(in_case + of_this, this_case.value_or(Nanoseconds(0)));
   if (this_case || finished_cases_ > 0) of_this = std::max(of_this, this_case.value_or(mean) - in_case);

@@ -41,12 +41,12 @@ class Progress {
   void case_started(std::int64_t index, std::int64_t count, std::string label,
                     std::optional<std::int64_t> number = std::nullopt);
   // `step` steps of `total_steps` of the stage are done, `elapsed` after the stage began. 0 total: not known. `part`:
-  // of the stage, as it tells its parts.
+  // of the stage, as it reports its parts.
   void update(std::string_view stage, std::int64_t step, std::int64_t total_steps, std::string_view phase,
               std::chrono::nanoseconds elapsed, std::string_view part = {});
   // `summary` as in case_summary(); printed alone when it starts with the status, after the status otherwise.
   void case_finished(std::string_view status, std::string_view summary);
-  // A whole line of its own: a warning, a note.
+  // A separate whole line: a warning, a note.
   void message(std::string_view text);
   // Erases the line; nothing is drawn until the next case.
   void finish();

@@ -41,8 +41,10 @@ void read_into(const Json& json, const char* key, T& value) {
 }
 
 Json to_json(const AttemptClaim& claim) {
-  return {{"job", claim.start.job}, {"restart", claim.start.restart}, {"host", claim.host},
-          {"pid", claim.pid},       {"nodes", claim.nodes},           {"began_s", claim.began_s}};
+  Json json{{"job", claim.start.job}, {"restart", claim.start.restart}, {"host", claim.host},
+            {"pid", claim.pid},       {"nodes", claim.nodes},           {"began_s", claim.began_s}};
+  if (!claim.start.cluster.empty()) json["cluster"] = claim.start.cluster;
+  return json;
 }
 
 AttemptClaim claim_in(const fs::path& folder) {
@@ -50,6 +52,7 @@ AttemptClaim claim_in(const fs::path& folder) {
   AttemptClaim claim;
   read_into(json, "job", claim.start.job);
   read_into(json, "restart", claim.start.restart);
+  read_into(json, "cluster", claim.start.cluster);
   read_into(json, "host", claim.host);
   read_into(json, "pid", claim.pid);
   read_into(json, "nodes", claim.nodes);

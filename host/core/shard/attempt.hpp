@@ -1,4 +1,4 @@
-// One attempt of a job at a shard. An attempt is a folder of its own, so that nothing that two attempts write can meet:
+// One attempt of a job at a shard. Each attempt has its own folder, so that nothing that two attempts write can meet:
 //
 //   <shard>/attempts/0002/claim.json      which job, on which nodes; there from the folder's first moment
 //                         journal.jsonl   cases begun and ended (journal.hpp)

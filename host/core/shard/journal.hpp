@@ -14,7 +14,7 @@ struct JournalEntry {
   enum class Event {
     begin,
     end,         // its record is on the disk
-    left,        // given up at once because the job was told to end: not the case's doing
+    left,        // given up at once because the job was asked to end: not the case's doing
     quarantine,  // not started again: it has taken its job with it before
   };
   Event event = Event::begin;

@@ -30,15 +30,26 @@ std::int64_t ShardPlan::unfinished_before_of(std::int64_t case_index) const {
 }
 
 void write_shard_plan(const fs::path& shard_folder, const ShardPlan& plan) {
-  const Json json{{"schema", 1},
-                  {"cases", plan.cases},
-                  {"budgets_s", plan.budgets_s},
-                  {"unfinished_before", plan.unfinished_before},
-                  {"experiment_file", plan.experiment_file},
-                  {"experiment_hash", plan.experiment_hash},
-                  {"plugin_file", plan.plugin_file},
-                  {"plugin_hash", plan.plugin_hash},
-                  {"canary", plan.is_canary}};
+  Json json{{"schema", 1},
+            {"cases", plan.cases},
+            {"budgets_s", plan.budgets_s},
+            {"unfinished_before", plan.unfinished_before},
+            {"experiment_file", plan.experiment_file},
+            {"experiment_hash", plan.experiment_hash},
+            {"plugin_file", plan.plugin_file},
+            {"plugin_hash", plan.plugin_hash},
+            {"promised",
+             {{"has_gpus", plan.promised.has_gpus},
+              {"batch_id", plan.promised.batch_id},
+              {"environment", plan.promised.environment},
+              {"cluster", plan.promised.cluster}}},
+            {"canary", plan.is_canary}};
+  if (const HealthRule& rule = plan.promised.health; !rule.experiment.empty()) {
+    Json& health = json["promised"]["health"];
+    health = {{"experiment", rule.experiment}, {"timeout_s", rule.timeout_s}};
+    if (rule.tflop_per_s_min) health["tflop_per_s_min"] = *rule.tflop_per_s_min;
+    if (rule.gbytes_per_s_min) health["gbytes_per_s_min"] = *rule.gbytes_per_s_min;
+  }
   write_file_atomically(shard_folder / "shard.json", json.dump() + "\n");
 }
 
@@ -58,6 +69,22 @@ ShardPlan read_shard_plan(const fs::path& shard_folder) try {
   json.at("plugin_file").get_to(plan.plugin_file);
   json.at("plugin_hash").get_to(plan.plugin_hash);
   json.at("canary").get_to(plan.is_canary);
+  if (const auto promised = json.find("promised"); promised != json.end()) {
+    promised->at("has_gpus").get_to(plan.promised.has_gpus);
+    promised->at("batch_id").get_to(plan.promised.batch_id);
+    promised->at("environment").get_to(plan.promised.environment);
+    promised->at("cluster").get_to(plan.promised.cluster);
+    if (const auto health = promised->find("health"); health != promised->end()) {
+      HealthRule& rule = plan.promised.health;
+      health->at("experiment").get_to(rule.experiment);
+      health->at("timeout_s").get_to(rule.timeout_s);
+      const auto number = [&](const char* key) {
+        const auto found = health->find(key);
+        return found == health->end() ? std::nullopt : std::optional(found->get<double>());
+      };
+      rule.tflop_per_s_min = number("tflop_per_s_min"), rule.gbytes_per_s_min = number("gbytes_per_s_min");
+    }
+  }
   if (plan.budgets_s.size() != plan.cases.size() || plan.unfinished_before.size() != plan.cases.size())
     throw StorageError("it does not say the same number of cases, budgets and earlier starts");
   return plan;

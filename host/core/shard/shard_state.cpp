@@ -46,7 +46,7 @@ void add_attempt(const Attempt& attempt, std::map<std::int64_t, CaseTrace>& case
         trace.last_begin_s = entry.at_s;
         break;
       case Event::end: trace.status = entry.status; break;
-      case Event::left: break;
+      case Event::left: ++trace.left; break;
       case Event::quarantine: trace.is_quarantined = true; break;
     }
   }

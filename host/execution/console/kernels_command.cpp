@@ -86,7 +86,7 @@ std::string why_without_kernels(const CaseRecord& r) {
   return "it was run without them";
 }
 
-// Leaves the cases that have kernels, and tells of the others. Throws when none has.
+// Leaves the cases that have kernels, and names the others. Throws when none has.
 void keep_those_with_kernels(std::vector<CaseRecord>& records, const std::string& run, KernelRows rows) {
   const auto has = [rows](const CaseRecord& r) { return profile::has_rows(r, rows); };
   if (std::none_of(records.begin(), records.end(), has)) {

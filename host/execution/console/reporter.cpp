@@ -178,6 +178,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
                          experiment.output.columns.empty() ? own_command() + " table " + run_folder : ""));
   const auto tell = [](const std::string& line) { fmt::print("{}", results::line_on_terminal(line, STDOUT_FILENO)); };
   for (const std::string& line : problems) tell(line);
+  for (const std::string& line : results::validity_lines(views.records)) tell(line);
   for (const std::string& line : results::note_lines(views.records)) tell(line);
   if (interrupted)
     fmt::print("interrupted: {} of {} are finished; {}\n", views.records.size(),

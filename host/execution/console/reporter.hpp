@@ -1,5 +1,5 @@
-// What a run tells: progress and a table for people, one JSON event a line for programs (docs/experiment.md, "Events"),
-// and its errors alone for whoever wants to hear nothing else.
+// What a run reports: progress and a table for people, one JSON event a line for programs (docs/experiment.md,
+// "Events"), and its errors alone for whoever wants to hear nothing else.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -41,7 +41,7 @@ class Reporter final : public run::RunListener {
  private:
   // Adds the time, and the case that is at hand.
   void emit(const char* name, const nlohmann::ordered_json& fields);
-  // What is told where nobody reads a table.
+  // What is reported where nobody reads a table.
   void tell_errors(const results::Views& views, const std::vector<std::string>& problems, const std::string& run_folder,
                    int exit_code) const;
 

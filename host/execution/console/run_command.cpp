@@ -21,12 +21,16 @@
 #include "console/mistakes.hpp"
 #include "console/reporter.hpp"
 #include "hosts/host_launch.hpp"
+#include "launch/launcher_watch.hpp"
 #include "record/status.hpp"
 #include "results/output_place.hpp"
 #include "results/terminal.hpp"
 #include "run/experiment_run.hpp"
 #include "run/follower.hpp"
+#include "run/found_device.hpp"
 #include "run/load_experiment.hpp"
+#include "run/node_health_check.hpp"
+#include "run/node_ready_check.hpp"
 #include "run/plan.hpp"
 #include "run/resumption.hpp"
 #include "run/shard_run.hpp"
@@ -102,6 +106,38 @@ int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const st
   return hosts::launch_on_hosts(launch);
 }
 
+// Prints the problems of this node, and leaves what it found in the shard's folder. Returns the exit code.
+int look_at_node(const RunRequest& request, const fs::path& experiment_toml, const fs::path& folder) {
+  run::NodeReadyQuestion question;
+  question.folder = folder;
+  question.node = request.job_node();
+  question.environment = [](const char* name) { return std::getenv(name); };
+  question.find_device = [](const std::string& wanted) { return run::ask_for_device(wanted); };
+  const auto complain = [&](const std::string& problem) {
+    fmt::print(stderr, "{}",
+               results::lines_on_terminal(fmt::format("assay: node {}: {}", question.node, problem), STDERR_FILENO));
+    return exit_failed;
+  };
+  try {
+    question.plan = shard::read_shard_plan(folder);
+  } catch (const StorageError& e) {
+    return complain(
+        fmt::format("it does not see what was submitted ({}); keep results on a file system that login node "
+                    "and nodes share: --output FOLDER",
+                    e.what()));
+  }
+  const shard::NodeReady ready = run::check_node_ready(
+      question, run::load_submitted(experiment_toml, question.plan.experiment_file, question.plan.plugin_file));
+  for (const std::string& problem : ready.problems) complain(problem);
+  shard::write_node_ready(folder, request.job_start(), ready);
+  if (!ready.is_ready()) return exit_failed;
+  if (question.plan.promised.health.experiment.empty()) return exit_ok;
+  const shard::NodeHealth health = run::check_node_health(shard::batch_of_shard(folder), question.node,
+                                                          request.job_start().job, question.plan.promised.health);
+  for (const std::string& problem : health.problems) complain("it fails the site's health check: " + problem);
+  return health.is_healthy() ? exit_ok : run::exit_unhealthy;
+}
+
 int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {
   if (files.size() != 1)
     throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
@@ -110,6 +146,7 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
         std::pair{"resume", request.resume}, std::pair{"output", request.output.has_value()},
         std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
+  if (request.node_ready) return look_at_node(request, files.front(), folder);
   if (request.hosts_file && !std::getenv("ASSAY_HOSTS_LAUNCH"))
     return run_on_hosts(request, hosts_in_file(*request.hosts_file), files, {}, folder);
   run::ShardOptions options;
@@ -122,7 +159,7 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
   if (options.launched && options.launched->rank > 0) {
     std::signal(SIGUSR1, SIG_IGN);  // it is for the process that leads
     const int code = run::follow(*options.launched, folder, wireup_patience);
-    // The verdict of the one that leads counts, and srun must not end it because this one was told to end first.
+    // The verdict of the one that leads counts, and srun must not end it because this one was asked to end first.
     return code == exit_interrupted ? exit_ok : code;
   }
   // What cannot be mended by another start must not look like a job that was killed.
@@ -143,6 +180,19 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
     run::write_verdict(folder, options.start, run::Verdict::failed);
     throw;
   }
+}
+
+// A shell with an allocation of several nodes starts one process: whoever wants the others has to say srun.
+void note_unused_nodes() {
+  const auto number = [](const char* name) {
+    const char* text = std::getenv(name);
+    return text ? std::strtoll(text, nullptr, 10) : 0;
+  };
+  if (const auto nodes = number("SLURM_JOB_NUM_NODES"); nodes > 1)
+    fmt::print(stderr,
+               "note: this shell has job {} on {} nodes, and assay runs on this machine alone; "
+               "`srun --ntasks-per-node=RANKS assay run ...` takes all of them\n",
+               number("SLURM_JOB_ID"), nodes);
 }
 
 // What a launch of several experiments is to its ranks: as many launches, one after the other.
@@ -217,6 +267,7 @@ int run_all(const RunRequest& request) {
     part = part_in(text);
     if (!part) return run_shard_of_batch(request, files, text);
   }
+  if (request.node_ready) throw UsageError("--node-ready goes with --shard and the folder of a shard alone");
   if (request.until) throw UsageError("--until goes with --shard and the folder of a shard alone");
 
   std::optional<results::ViewFile> view_file;
@@ -233,10 +284,15 @@ int run_all(const RunRequest& request) {
 
   const std::optional<wireup::LaunchedRank> launched = rank_of_this_launch();
   const bool follows = launched && launched->rank > 0;
+  // Whoever sets the variables by hand may leave when the ranks run.
+  std::optional<launch::LauncherWatch> watch;
+  if (launched && !launched->is_by_hand()) watch.emplace(launch::launcher_processes(), launch::end_with_launcher);
+  if (!launched && !request.quiet && !request.json && !request.dry_run) note_unused_nodes();
   std::vector<run::LoadedExperiment> experiments;
   std::vector<experiment::Mistake> mistakes;
   for (const fs::path& file : files) {
-    run::LoadResult result = run::load_experiment({file, std::nullopt, set, request.filter, request.plugin_path});
+    run::LoadResult result =
+        run::load_experiment({file, std::nullopt, set, request.filter, request.plugin_path, request.text});
     if (result.loaded) experiments.push_back(std::move(*result.loaded));
     mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
   }

@@ -18,19 +18,22 @@ struct RefusedCases {
 };
 
 struct RunRequest {
-  std::vector<std::string> experiments;  // files
+  std::vector<std::string> experiments;  // files, or workloads that need none
+  std::optional<std::string> text;       // of the experiment, in the place of a file
   std::vector<std::string> set, filter, plugin_path;
   std::optional<std::string> output, shard, hosts_file;
   std::vector<std::string> arguments;  // the command line behind "assay run", for ranks on other hosts
   std::optional<std::int64_t> until;   // seconds since 1970
   bool dry_run = false, resume = false, start_new = false, any_machine = false, in_process = false;
   bool quiet = false, json = false;
+  bool node_ready = false;  // with `shard`: look whether this node can run it, and run nothing
 
   // What wings above this one know: how a dry run looks, what plugins refuse, and the job of a scheduler.
   std::function<int(const run::LoadedExperiment&, const run::RunOptions&, bool as_json)> show_dry_run;
   std::function<RefusedCases(const run::LoadedExperiment&, const std::optional<wireup::LaunchedRank>&)> refused_cases;
   std::function<shard::JobStart()> job_start;
   std::function<std::vector<std::string>()> job_nodes;
+  std::function<std::string()> job_node;  // this machine, as the scheduler names it
   std::function<bool(const shard::AttemptClaim&)> is_attempt_over;
 };
 

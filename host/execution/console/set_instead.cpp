@@ -35,7 +35,7 @@ std::vector<std::string> values_of(const std::vector<std::string>& arguments, co
   return values;
 }
 
-// Of the experiment's workload; nothing where it cannot be told.
+// Of the experiment's workload; nothing if unknown.
 std::optional<plugin::WorkloadSchema> schema_of_workload(const std::vector<std::string>& arguments) {
   const auto file = std::find_if(arguments.begin(), arguments.end(), is_experiment_file);
   if (file == arguments.end()) return std::nullopt;

@@ -6,8 +6,8 @@
 namespace assay::host::console {
 
 // For `option` ("--nhead") among the arguments of `assay run`: "parameters and settings are set with --set: --set
-// heads=16". The name is that which the experiment's workload has for it, or the option's own where the arguments name
-// no experiment whose workload can be told.
+// heads=16". The name is the one that the experiment's workload has for it, or the option's own if the arguments name
+// no experiment with a known workload.
 std::string set_instead(const std::vector<std::string>& arguments, const std::string& option);
 
 }  // namespace assay::host::console

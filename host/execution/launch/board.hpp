@@ -19,8 +19,8 @@ struct BoardView {
   std::uint64_t step = 0;          // of the stage, 0-based
   std::uint64_t total_steps = 0;   // of the stage; 0: not known beforehand
   std::int32_t phase = -1;         // index in the workload's table; -1: outside every phase
-  std::string phase_name;          // of a phase that is in no table; "" where nobody has told it
-  std::string part;                // of setup or the verification, that is going on; "" where none was told
+  std::string phase_name;          // of a phase that is in no table; "" if never reported
+  std::string part;                // of setup or the verification, that is going on; "" if never reported
   bool waits = false;              // for another rank, or for its device
   std::uint64_t heartbeat = 0;     // grows with every sign of life
   std::uint64_t last_beat_ns = 0;  // of the last sign of life, on CLOCK_MONOTONIC; 0: none yet

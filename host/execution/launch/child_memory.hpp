@@ -1,4 +1,4 @@
-// ChildMemory tells, while a worker runs, how much memory the processes hold that it has started.
+// While a worker runs, ChildMemory reports how much memory the processes hold that it has started.
 #pragma once
 #include <sys/types.h>
 

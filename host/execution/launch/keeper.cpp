@@ -27,7 +27,7 @@ void rest(long milliseconds) {
   nanosleep(&time, nullptr);
 }
 
-// The worker stays unreaped until all is told, so that its number and its group belong to nobody else.
+// The worker stays unreaped until all is reported, so that its number and its group belong to nobody else.
 class Keeper {
  public:
   explicit Keeper(pid_t worker) : worker_(worker) {}

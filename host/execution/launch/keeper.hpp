@@ -2,8 +2,8 @@
 // subreaper, and they have no other ancestor), so that all that the worker has started can be found and ended: when the
 // host asks for it, and when the host is gone, however it went.
 //
-// It is a fork of the host without an exec, so what it does are async-signal-safe calls alone. It leads a session of
-// its own (a signal to the host's group or terminal does not reach it) and takes no signal but SIGKILL. When it is
+// It is a fork of the host without an exec, so what it does are async-signal-safe calls alone. It leads a separate
+// session (a signal to the host's group or terminal does not reach it) and takes no signal but SIGKILL. When it is
 // killed, the worker dies with it, and what is left falls to the host.
 #pragma once
 #include <sys/types.h>

@@ -257,7 +257,7 @@ std::string details_of(ChildStep step, const SpawnRequest& request) {
 
 // The host's process first: pid_of_host() reads it.
 std::string new_tag() {
-  static std::atomic<unsigned> count{0};  // tells it from other workers of this host
+  static std::atomic<unsigned> count{0};  // distinguishes it from other workers of this host
   return fmt::format("{}-{}", getpid(), count.fetch_add(1));
 }
 
@@ -333,7 +333,7 @@ std::optional<Exit> Process::kill_and_reap(std::chrono::milliseconds patience) {
 }
 
 void Process::await_start() {
-  // It tells as soon as it has forked; a machine that is very busy is given time.
+  // It reports as soon as it has forked; a machine that is very busy gets time.
   const auto message = next_message(channel_.get(), std::chrono::steady_clock::now() + std::chrono::minutes(1));
   if (message && message->word == KeeperWord::started) pid_ = message->worker;
 }
@@ -355,7 +355,7 @@ std::optional<Exit> Process::reap(std::chrono::milliseconds patience) {
     pid_ = -1;
     return std::nullopt;
   }
-  while (waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {  // it has told all, or was killed
+  while (waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {  // it has reported all, or was killed
   }
   if (!message) return reap_without_keeper(patience);
   pid_ = -1;

@@ -1,7 +1,7 @@
 // Starting a worker process and owning it.
 //
 // The worker finds: standard input /dev/null, standard output and error its log, and the three descriptors below;
-// nothing else is open. It leads a process group of its own, is the kernel's first choice when memory runs out, leaves
+// nothing else is open. It leads its own process group, is the kernel's first choice when memory runs out, leaves
 // no core file, and has default signal handling. Its parent is a keeper (launch/keeper.hpp): neither the worker nor
 // anything that it has started outlives this host, however the host ends.
 #pragma once

@@ -201,7 +201,7 @@ class Group {
     }
   }
 
-  // A rank that is told to end may still give a result, which says that it has not come through.
+  // A rank that was asked to end may still give a result, which says that it has not come through.
   bool is_good(const WorkerOutcome& worker) const {
     return worker.status == WorkerStatus::finished &&
            (!request_.judge_result || request_.judge_result(*worker.events.result).kind == ResultVerdict::Kind::ok);
@@ -225,7 +225,7 @@ class Group {
     note(member, killed ? FailureKind::killed : FailureKind::died, outcome.reason);
   }
 
-  // Chooses the culprit, tells of it, and ends the others.
+  // Chooses the culprit, reports it, and ends the others.
   void settle() {
     settled_ = true;
     const Candidate culprit = choose_culprit();

@@ -1,7 +1,7 @@
 // Runs the workers of all ranks of one case that belong to this machine, and says which of them failed first and why. A
 // worker that stands alone is a group of one.
 //
-// A rank that fails takes the others with it: they are told to end (SIGTERM, so that they can abort their
+// A rank that fails takes the others with it: they are asked to end (SIGTERM, so that they can abort their
 // communicators), killed when they do not, and gone within 2 s of the first failure. Since a rank that lost its peer
 // may report that before the peer's own end can be seen, `settle` passes between the first failure and the choice of
 // the culprit.
@@ -19,7 +19,7 @@
 
 namespace assay::host::launch {
 
-// The verdict of a rank's own result on it. `victim`: it failed because another rank was lost, or told it to abort.
+// The verdict of a rank's own result on it. `victim`: it failed because another rank was lost, or asked it to abort.
 struct ResultVerdict {
   enum class Kind { ok, failed, victim };
   Kind kind = Kind::ok;
@@ -43,7 +43,7 @@ struct GroupFailure {
   FailureKind kind = FailureKind::died;
   std::optional<std::size_t> worker;  // index of the culprit; nothing when `outside`
   std::string reason;                 // "killed by SIGKILL ..."; poll_outside's text when `outside`
-  std::string told;                   // what the other ranks are told: the reason with the culprit's rank before it
+  std::string told;                   // what the other ranks receive: the reason with the culprit's rank before it
 };
 
 // A worker that could not be started.
@@ -70,7 +70,7 @@ struct GroupRequest {
   // All may be empty, and are called on the calling thread.
   // Judges a rank's result as soon as it has come (a line of JSON with "event": "result"). Empty: every result is ok.
   std::function<ResultVerdict(const std::string& result_line)> judge_result;
-  // Once, when the culprit is chosen and before the others are told to end.
+  // Once, when the culprit is chosen and before the others are asked to end.
   std::function<void(const GroupFailure&)> on_failure;
   // Asked every 50 ms: a text says that a rank on another machine failed, "rank 5: ..."; not asked again after that.
   std::function<std::optional<std::string>()> poll_outside;

@@ -113,7 +113,7 @@ void WatchedWorker::check_memory(WatchClock::time_point now) {
     own_bytes_ = std::max(own_bytes_, bytes);
   else if (view.stage < Stage::verify)
     steps_bytes_ = std::max(steps_bytes_, bytes);
-  // Libraries are opened in `load`. A limit that is below what they take is told when all of it is known.
+  // Libraries are opened in `load`. A limit below what they take is reported when all of it is known.
   if (view.stage == Stage::load && bytes <= *request_.memory_limit_bytes + room_of_libraries_bytes) return;
   if (bytes <= *request_.memory_limit_bytes) return;
   if (of_children > 0) {

@@ -38,7 +38,7 @@ class WatchedWorker {
   // The time of the board's last sign of life; the start when there was none.
   WatchClock::time_point last_sign_of_life(const BoardView& view) const;
   const std::optional<std::string>& result() const { return reader_.result(); }  // so far
-  // It has given its result, and takes its case down: for that it has a limit of its own.
+  // It has given its result, and takes its case down: that has a separate limit.
   bool is_in_teardown() const { return result() && board_.read().stage >= Stage::destroy; }
 
   // Told to end, or killed for its memory or its events: why, in words. Nothing while it runs on its own.
@@ -46,7 +46,7 @@ class WatchedWorker {
   // SIGTERM, and SIGKILL after `grace`; SIGKILL at once when that is 0. The first call says what became of the worker;
   // a later one can only shorten the grace.
   void end(WorkerStatus status, std::string reason, WatchClock::time_point now, std::chrono::milliseconds grace);
-  void kill() const noexcept { process_.signal_group(SIGKILL); }  // says nothing of it; for an unwinding loop
+  void kill() const noexcept { process_.signal_group(SIGKILL); }  // silent; for an unwinding loop
   // end(), with the words for an interrupted run.
   void interrupt(WatchClock::time_point now, std::chrono::milliseconds grace);
   // "stage measure, phase backward, step 4"

@@ -4,7 +4,7 @@
 // The worker writes into a pipe, and a thread of the host carries that to the file. Why so:
 // - A file that the worker wrote itself could be bounded by nothing but RLIMIT_FSIZE, which hits every file of the
 //   worker, or by cutting it now and then, between which a worker at 2 GB/s fills a disk. Behind a pipe the limit holds
-//   to the byte, and a full disk is the host's trouble: the worker is neither stopped nor told.
+//   to the byte, and a full disk is the host's trouble: the worker neither stops nor notices.
 // - Bytes in a pipe outlive their writer: what a worker wrote before it was killed is in its log.
 // - A thread, because the loop that watches the workers also reads results and writes to a terminal, which may be
 //   slow: meanwhile a talkative worker would wait. It sleeps as long as nobody writes. After a little text it naps for

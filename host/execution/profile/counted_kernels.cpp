@@ -17,7 +17,7 @@ namespace {
 using record::CountedKernel;
 using record::Number;
 
-// A sum of numbers, of which none may be missing.
+// A sum of numbers, none of which may be missing.
 struct WholeSum {
   bool is_whole = true;
   double value = 0;

@@ -1,4 +1,4 @@
-// What kind of work a kernel does, told by its name: the libraries' kernels say it in theirs, and so do ours.
+// What kind of work a kernel does, by its name: the libraries' kernels state it in theirs, and so do ours.
 #pragma once
 #include <string>
 #include <string_view>

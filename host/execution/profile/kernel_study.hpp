@@ -22,7 +22,7 @@ struct KernelWork {
 enum class Softmax {
   none,        // the part has neither a softmax nor attention
   of_its_own,  // by kernels that do nothing else
-  fused,       // inside the kernels of attention: its time cannot be told from that of the products there
+  fused,       // inside the kernels of attention: its time is inseparable from the products' there
 };
 
 // The whole step, or one of its phases.

@@ -30,7 +30,7 @@ bool place_work(const std::vector<TracedWork>& work, std::vector<TracedStep>& st
 
 // By how much the placed work leaves the step, before its begin or behind its end; 0 when the step holds all of it. An
 // anchor that ended before the host came to mark the begin shows as work behind the end, and then no phase is right.
-// Copies are not looked at: a loader's, on a stream of its own, run when they can.
+// Copies are ignored: a loader's, on a separate stream, run when they can.
 double misplaced_ns(const TracedStep& step);
 
 // What two clocks that are right may differ by over a step of this length.

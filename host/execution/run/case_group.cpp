@@ -122,8 +122,8 @@ class CaseGroup {
     return std::nullopt;
   }
 
-  // Adds the reports of the ranks elsewhere. Those ranks have deadlines of their own, on their machines; a machine that
-  // is lost is a report, too. False: interrupted.
+  // Adds the reports of the ranks elsewhere. Those ranks have separate deadlines, on their machines; a machine that is
+  // lost is a report, too. False: interrupted.
   bool collect(std::vector<RankReport>& reports, bool failed) {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::int32_t> open = elsewhere_;

@@ -9,6 +9,7 @@
 #include "common/exit_code.hpp"
 #include "run/crew_keys.hpp"
 #include "run/stop_at_signal.hpp"
+#include "wireup/socket_options.hpp"
 
 namespace assay::host::run {
 
@@ -21,7 +22,7 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   try {
     gather(patience, interrupts);
   } catch (const wireup::WireupError& error) {
-    // The service names what was asked of it, which is a word of its own.
+    // The service's text begins with its internal name for the request.
     std::string text = error.what();
     if (const std::string asked = fmt::format("exchange '{}': ", hello_name); text.starts_with(asked))
       text =
@@ -80,9 +81,11 @@ std::optional<RankReport> Crew::find_report(std::int32_t rank, const std::string
 }
 
 std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
-  for (const wireup::Change& change : watch_->take())
+  for (const wireup::Change& change : watch_->take()) {
     if (change.kind == wireup::Change::Kind::lost || change.kind == wireup::Change::Kind::left)
       losses_.emplace(change.rank, change.kind == wireup::Change::Kind::lost ? change.text : "it left");
+    if (change.kind == wireup::Change::Kind::left) left_.insert(change.rank);
+  }
   const auto loss = losses_.find(rank);
   if (loss == losses_.end()) return std::nullopt;
   const std::string& host = members_[static_cast<std::size_t>(rank)].host;
@@ -113,6 +116,25 @@ bool Crew::has_losses() {
   if (!is_launched()) return false;
   find_loss(0);
   return !losses_.empty();
+}
+
+std::string Crew::death() {
+  if (!is_launched()) return {};
+  const auto deadline = std::chrono::steady_clock::now() + wireup::vanished_after + std::chrono::seconds(1);
+  for (;;) {
+    find_loss(0);
+    bool is_open = false;
+    for (std::int32_t rank = 1; rank < size(); ++rank) {
+      if (left_.contains(rank) || store_.find(farewell_key(rank))) continue;
+      const auto loss = losses_.find(rank);
+      if (loss != losses_.end())
+        return fmt::format("the assay process of rank {} on {} is gone: {}", rank,
+                           members_[static_cast<std::size_t>(rank)].host, loss->second);
+      is_open = true;
+    }
+    if (!is_open || std::chrono::steady_clock::now() > deadline) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 void Crew::dismiss(int exit_code) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ class Crew {
   const wireup::Endpoint& endpoint();
   wireup::KeyValueStore& store() { return store_; }
 
-  // Launched: tells the follower of the specification's rank to run it.
+  // Launched: asks the follower of the specification's rank to run it.
   void give_order(const worker::CaseSpec& spec);
   // Launched: what a follower has said of its rank. `case_prefix` names the case.
   std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);
@@ -49,6 +50,10 @@ class Crew {
   void leave_behind(std::int32_t rank);
   // Launched: whether some follower's process is gone.
   bool has_losses();
+  // Launched, and told to end: a sentence on a follower that has died instead of being told to end, too; empty when
+  // there is none. Waits until each of them has said so or is gone, up to the time after which a machine that does not
+  // answer counts as gone.
+  std::string death();
   void dismiss(int exit_code);
 
   // A line on the connections that the service has refused so far; empty when there were none.
@@ -65,6 +70,7 @@ class Crew {
   std::vector<RankPlace> members_;                       // when launched, by rank
   std::vector<std::int64_t> orders_given_;               // by rank
   std::map<std::int32_t, std::string> losses_;           // of followers, by rank
+  std::set<std::int32_t> left_;                          // of these, with a goodbye
   bool dismissed_ = false;
 };
 

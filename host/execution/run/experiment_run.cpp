@@ -108,7 +108,7 @@ class ExperimentRun {
     files_.emplace(target_, folder_->path());
   }
 
-  // Those of the run folder that were not told yet.
+  // Those of the run folder that were not reported yet.
   void tell_notes() {
     for (; notes_told_ < folder_->notes().size(); ++notes_told_)
       listener_.message("note: " + folder_->notes()[notes_told_]);
@@ -122,7 +122,7 @@ class ExperimentRun {
       basis.cases_of_index = cases_of_index(earlier_->records);
     }
     basis.ask_device = [this](const std::string& wanted) {
-      // In a process of its own also where the cases run in this one: opening the CPU's device starts OpenMP's runtime,
+      // In a separate process even if the cases run in this one: opening the CPU's device starts OpenMP's runtime,
       // which would be too early for the threads of the first case.
       worker::FoundDevice found =
           ask_for_device(wanted, files_->take_devices(wanted), folder_->logs_path() / "devices.log", interrupts_);

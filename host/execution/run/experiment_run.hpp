@@ -10,7 +10,7 @@
 
 namespace assay::host::run {
 
-// The Kth of N parts of a sweep. Each part is a run of its own, whose folder's name says which it is.
+// The Kth of N parts of a sweep. Each part is a separate run, whose folder's name says which it is.
 struct SweepPart {
   std::int64_t number = 1, count = 1;
 };

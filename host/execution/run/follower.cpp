@@ -59,6 +59,29 @@ class KeyWatcher {
   std::thread thread_;
 };
 
+// Tells the leader that this process was told to end, over a connection that the end of all waits leaves open.
+class Farewell {
+ public:
+  void know(const wireup::Endpoint& endpoint, std::int32_t rank) {
+    auto client = std::make_unique<wireup::KeyValueClient>(
+        endpoint, wireup::KeyValueClient::Options{.answer_margin = std::chrono::seconds(1)});
+    const std::lock_guard lock(mutex_);
+    client_ = std::move(client), rank_ = rank;
+  }
+  void say() noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      if (client_) client_->set(farewell_key(rank_), "told to end");
+    } catch (const std::exception&) {  // a leader that is gone misses nobody
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<wireup::KeyValueClient> client_;
+  std::int32_t rank_ = 0;
+};
+
 // Whether the leader has gone on without this rank meanwhile: an order may be read late.
 bool is_over(wireup::KeyValueClient& service, const std::string& prefix) {
   try {
@@ -105,10 +128,15 @@ int follow(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   try {
     const RankPlace place = place_of_this_process(launched.local_rank);
     const auto stop = std::make_shared<wireup::StopFlag>();
-    const StopAtSignal stop_at_signal(interrupts, [stop] { stop->raise(); });
+    Farewell farewell;
+    const StopAtSignal stop_at_signal(interrupts, [stop, &farewell] {
+      farewell.say();
+      stop->raise();
+    });
     const std::unique_ptr<wireup::KeyValueClient> client =
         wireup::meet_rank0(launched, rendezvous_folder,
                            {.member = wireup::Member{crew_group, launched.rank, place.host}, .stop = stop}, patience);
+    farewell.know(client->endpoint(), launched.rank);
     client->exchange(hello_name, launched.rank, launched.size, to_text(place), patience);
     FollowedFiles files;
     for (std::int64_t number = 0;; ++number) {

@@ -28,7 +28,7 @@ worker::FoundDevice ask_for_kind(const std::string& wanted, const std::filesyste
 }
 
 // "cuda device 0: counting devices: no usable CUDA device: <why>; <what to do about it>" without its beginning and its
-// end. Who did not ask for a GPU need not be told the whole of it.
+// end. Whoever did not ask for a GPU does not need all of it.
 std::string cause_alone(const std::string& reason) {
   constexpr std::string_view beginning = "counting devices: ";
   const std::size_t at = reason.find(beginning);

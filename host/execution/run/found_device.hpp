@@ -8,8 +8,8 @@
 
 namespace assay::host::run {
 
-// Asked in a process of its own, so that no vendor library is opened here. Throws LaunchError when that process cannot
-// be started.
+// Asks in a separate process, so that no vendor library is opened here. Throws LaunchError when that process cannot be
+// started.
 worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& device_folder,
                                    const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts);
 

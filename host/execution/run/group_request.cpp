@@ -36,7 +36,7 @@ void put_under(launch::WorkerRequest& request, const worker::CaseSpec& spec, con
   request.teardown_timeout = std::max(request.teardown_timeout, spec.values.measure.timeout);
 }
 
-// Without nsys on the PATH nothing changes: the run has told the user how to do without it.
+// Without nsys on the PATH nothing changes: the run has said how to do without it.
 void put_under_nsys(launch::WorkerRequest& request, const worker::CaseSpec& spec) {
   if (const auto nsys = profile::find_program("nsys"))
     put_under(

@@ -15,7 +15,7 @@ namespace assay::host::run {
 launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
                                    const launch::InterruptHandler& interrupts);
 
-// One worker that opens a device and tells what it found.
+// One worker that opens a device and reports what it found.
 // `device_folder`: where backends are looked for first; empty: in the folders of this process alone.
 launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& device_folder,
                                    const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts);

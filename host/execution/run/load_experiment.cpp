@@ -3,14 +3,46 @@
 #include "common/files.hpp"
 #include "plugin/search.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
 namespace assay::host::run {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+bool is_workload(const fs::path& name) {
+  std::error_code error;
+  const std::string text = name.string();
+  return text.find('/') == std::string::npos && !text.ends_with(".toml") && !fs::exists(name, error) &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == ':'; });
+}
+
+// The experiment of a workload as it is without a file.
+std::string text_of_workload(const std::string& plugin) {
+  std::string name = plugin;
+  std::replace(name.begin(), name.end(), ':', '-');
+  return fmt::format("schema = 1\nname = \"{}\"\n[workload]\nplugin = \"{}\"\n", name, plugin);
+}
+
+experiment::ExperimentFile parsed_of(const ExperimentSource& source, bool names_workload) {
+  using experiment::ExperimentFile;
+  if (source.text) return ExperimentFile::from_text(*source.text, source.file, source.set);
+  if (source.text_of) return ExperimentFile::from_text(read_file(*source.text_of), source.file, source.set);
+  if (names_workload) return ExperimentFile::from_text(text_of_workload(source.file.string()), source.file, source.set);
+  return ExperimentFile::read(source.file, source.set);
+}
+
+}  // namespace
+
 LoadResult load_experiment(const ExperimentSource& source) {
-  const auto parsed = source.text_of
-                          ? experiment::ExperimentFile::from_text(read_file(*source.text_of), source.file, source.set)
-                          : experiment::ExperimentFile::read(source.file, source.set);
+  const bool names_workload = !source.text && !source.text_of && is_workload(source.file);
+  const auto parsed = parsed_of(source, names_workload);
   std::vector<experiment::Mistake> more;
   std::optional<RunTarget> target;
   if (parsed.plugin()) {
@@ -19,7 +51,10 @@ LoadResult load_experiment(const ExperimentSource& source) {
       target =
           open_target(plugin::find_workload(*parsed.plugin(), plugin::plugin_folders(source.plugin_folders), base));
     } catch (const plugin::PluginError& e) {
-      more.push_back(parsed.plugin_mistake(e.what()));
+      if (names_workload)
+        more.push_back({source.file.string(), 0, 0, fmt::format("no experiment file, and {}", e.what())});
+      else
+        more.push_back(parsed.plugin_mistake(e.what()));
     }
   }
   if (target)

@@ -12,10 +12,13 @@
 namespace assay::host::run {
 
 struct ExperimentSource {
-  std::filesystem::path file;                    // what relative paths in it refer to
+  // What relative paths in it refer to. A name without '/' and ".toml" that no file has is that of a workload, whose
+  // parameters have their defaults.
+  std::filesystem::path file;
   std::optional<std::filesystem::path> text_of;  // read in its place: a run's resolved experiment.toml
   std::vector<std::string> set, filters;
   std::vector<std::string> plugin_folders;  // searched first
+  std::optional<std::string> text = {};     // read in the place of a file
 };
 
 struct LoadedExperiment {

@@ -31,6 +31,7 @@ class Planner {
     } else {
       planned.refusal = Refusal{device.status, device.reason};
     }
+    if (!basis_.wants_hashes) return planned;
     planned.files = basis_.files_of(device.is_usable() ? device.device.kind : "", planned.ranks);
     add_inputs(planned);
     planned.hash = hash_of(planned, planned.values);

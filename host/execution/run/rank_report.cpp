@@ -26,7 +26,7 @@ record::Status status_after(launch::WorkerStatus status) {
     case launch::WorkerStatus::crashed: return Status::crashed;
     case launch::WorkerStatus::oom: return Status::oom;
     case launch::WorkerStatus::interrupted:
-    case launch::WorkerStatus::ended: return Status::failed;  // it was told to end, and left no result
+    case launch::WorkerStatus::ended: return Status::failed;  // it was asked to end, and left no result
   }
   return Status::failed;
 }
@@ -66,8 +66,8 @@ record::CaseResult result_of(const launch::WorkerOutcome& outcome) {
   return result_of_lost_worker(outcome);
 }
 
-// A rank that has told of its failure by itself does not know the end of its log, nor does one that ended badly after
-// its result.
+// A rank that has reported its failure itself does not know the end of its log, nor does one that ended badly after its
+// result.
 void add_log_tail(record::CaseResult& result, const launch::WorkerOutcome& worker) {
   if ((!result.is_ok() || !worker.end_note.empty()) && result.log_tail.empty()) result.log_tail = worker.log_tail;
 }
@@ -108,7 +108,7 @@ std::vector<RankReport> reports_of(const launch::GroupOutcome& outcome, const st
     const bool made_it = here[i].is_alone() && worker.status == launch::WorkerStatus::finished;
     if (outcome.failure && outcome.failure->worker == i && !made_it) {
       report.failure = outcome.failure->kind;
-      // Whatever it said after it was told to end is not why it was ended.
+      // Whatever it said after it was asked to end is not why it was ended.
       if (*report.failure == launch::FailureKind::silent || *report.failure == launch::FailureKind::overdue) {
         report.result = result_of_lost_worker(worker);
         report.result.status = record::Status::timeout;

@@ -49,7 +49,7 @@ void note_missing_nodes(const CasePlan& planned, const Crew& crew, record::CaseR
     result.note(fmt::format("[cluster] nodes is {}, but its ranks ran on {}", wanted, hosts.size()));
 }
 
-// Says whether the case has ended because the run does: its ranks leave it when they are told to, and say that it
+// Says whether the case has ended because the run does: its ranks leave it when they are asked to, and say that it
 // failed.
 bool has_ended_with_the_run(const record::CaseResult& result, const launch::InterruptHandler& interrupts) {
   if (result.status != record::Status::failed && result.status != record::Status::crashed) return false;

@@ -12,11 +12,11 @@ struct RecordedCase {
   bool interrupted = false;
 };
 
-// Waits a moment for a signal that tells this process to end, as a scheduler sends it to all processes of a job:
-// workers may die of theirs before this process hears of its own.
+// Waits a moment for a signal that ends this process, as a scheduler sends it to all processes of a job: workers may
+// die of theirs before this process gets its signal.
 bool is_told_to_end(const launch::InterruptHandler& interrupts);
 
-// Carries the case out. One that fails because this process or its workers are told to end interrupts the run. A
+// Carries the case out. One that fails because this process or its workers are asked to end interrupts the run. A
 // machine that does not let itself be asked makes a record, too.
 RecordedCase run_and_record(const CasePlan& planned, const CaseContext& context);
 

@@ -38,7 +38,7 @@ bool is_finished(const record::CaseRecord& record, const std::vector<std::string
          std::find(allow.begin(), allow.end(), name_of(record.result.status)) != allow.end();
 }
 
-// Results of an assay that did not name the machine are told apart by their files, which it did not name either.
+// Results of an assay that did not name the machine differ by their files, which it did not name either.
 bool is_of_this_machine(const record::CaseRecord& record) { return record.host.empty() || record.host == host_name(); }
 
 void add_change(std::vector<std::string>& changes, const std::string& what, const std::string& then,
@@ -92,7 +92,7 @@ std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseR
   return changes;
 }
 
-// Of a case that is not planned: as far as it can be told without asking its device.
+// For a case that is not planned: as far as it is known without asking its device.
 std::vector<std::string> changes_without_plan(const record::CaseRecord& record, const OutdatedBy& by) {
   std::vector<std::string> changes;
   const std::string kind = record.result.device ? record.result.device->kind : "";

@@ -26,12 +26,12 @@ struct EarlierRun {
   std::filesystem::path folder;
   std::vector<record::CaseRecord> records;  // as they stand in the file
   std::vector<std::string> differences;  // what it and the experiment differ in; none: the experiment has grown at most
-  std::vector<std::filesystem::path> passed_over;  // newer runs, of which no case is finished
+  std::vector<std::filesystem::path> passed_over;  // newer runs without a finished case
 };
 
-// The newest run of the experiment's name of which a case is finished. A run that has failed at once leaves that to the
-// one before it; where no run has a finished case, it is the newest with a record; nothing when there is none. Throws
-// StorageError where the newest cannot be read; older ones that cannot, and those of another experiment, are passed by.
+// The newest run of the experiment's name with a finished case. A run that has failed at once leaves that to the one
+// before it; if no run has a finished case, it is the newest with a record; nothing when there is none. Throws
+// StorageError if the newest cannot be read; older ones that cannot, and those of another experiment, are passed by.
 std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experiment, const std::string& suffix);
 
 // Why it is no newer run that is gone on with; "" where it is the newest.
@@ -71,12 +71,12 @@ struct OutdatedBy {
 std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const std::vector<record::CaseRecord>& records,
                                          const OutdatedBy& by);
 
-// What the user is told of finished cases that are kept although they ran in another environment, or on another GPU of
-// the same kind: a line for each thing that differs. `environment`: the id of today's.
+// The user's notes on finished cases that are kept although they ran in another environment, or on another GPU of the
+// same kind: a line for each thing that differs. `environment`: the id of today's.
 std::vector<std::string> notes_on_kept_cases(const RunPlan& plan, const std::vector<record::CaseRecord>& records,
                                              const results::Environments& environments, const std::string& environment);
 
-// What the user is told of outdated cases, a line for each thing that has changed.
+// The user's notes on outdated cases, a line for each thing that has changed.
 std::vector<std::string> outdated_notes(const std::vector<OutdatedCase>& cases);
 
 }  // namespace assay::host::run

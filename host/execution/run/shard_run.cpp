@@ -11,7 +11,9 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "common/exit_code.hpp"
@@ -23,10 +25,12 @@
 #include "record/json.hpp"
 #include "results/store.hpp"
 #include "run/found_device.hpp"
+#include "run/node_ready_check.hpp"
 #include "run/plan_basis.hpp"
 #include "run/recorded_case.hpp"
 #include "run/run_records.hpp"
 #include "shard/journal.hpp"
+#include "shard/node_ready.hpp"
 #include "shard/shard_state.hpp"
 #include "telemetry/environment.hpp"
 
@@ -144,13 +148,21 @@ class ShardRun {
                                                        run_wide_settings(experiment_).wireup_timeout, interrupts_)
                               : std::make_unique<Crew>();
     const shard::ShardState state = shard::read_shard_state(options_.folder);
-    auto part = results::RunFolder::open_part(folder_, record::json_text(telemetry::capture_environment(), 2));
+    auto part = results::RunFolder::open_part(folder_, record::json_text(environment(), 2));
     for (const std::string& note : part.notes()) listener_.message("note: " + note);
     shard::Journal journal(folder_ / "journal.jsonl");
     const std::vector<std::int64_t> order = order_of_cases(state);
     Ended ended = order.empty() ? end_of_shard(state) : run_cases(order, state, part, journal);
     if (const std::string refused = crew_->strangers_text(); !refused.empty()) listener_.message("note: " + refused);
     return ended;
+  }
+
+  // With what each node of the job was found to be like before it.
+  nlohmann::ordered_json environment() const {
+    auto json = telemetry::capture_environment();
+    for (const shard::NodeReady& node : shard::read_nodes_ready(options_.folder, options_.start))
+      json["node_ready"].push_back(nlohmann::ordered_json::parse(shard::json_text(node)));
+    return json;
   }
 
   std::optional<std::string> what_changed() const {
@@ -170,13 +182,20 @@ class ShardRun {
     return found == experiment_.cases.end() ? nullptr : &*found;
   }
 
-  // The cases without a record. One that may have taken its job with it comes last, so that it takes no other with it.
+  // The cases without a record. One that was at hand when its job was told to end comes after the others, and one that
+  // may have taken its job with it last, so that it takes no other with it.
   std::vector<std::int64_t> order_of_cases(const shard::ShardState& state) const {
     std::vector<std::int64_t> order;
     for (const std::int64_t index : options_.plan.cases)
       if (!state.is_finished(index)) order.push_back(index);
-    std::stable_partition(order.begin(), order.end(),
-                          [&](std::int64_t index) { return unfinished_of(state, index) == 0; });
+    const auto left_of = [&](std::int64_t index) {
+      const auto found = state.cases.find(index);
+      return found == state.cases.end() ? 0 : found->second.left;
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      const bool may_a = unfinished_of(state, a) > 0, may_b = unfinished_of(state, b) > 0;
+      return may_a != may_b ? may_b : left_of(a) < left_of(b);
+    });
     return order;
   }
 
@@ -194,6 +213,8 @@ class ShardRun {
     basis.ask_device = [this](const std::string& wanted) {
       worker::FoundDevice found =
           ask_for_device(wanted, files_->take_devices(wanted), folder_ / "logs" / "devices.log", interrupts_);
+      if (const std::string problem = problem_of_device(options_.plan.promised, wanted, found); !problem.empty())
+        throw std::runtime_error(host_name() + ": " + problem);
       if (!found.note.empty()) listener_.message("note: " + found.note);
       return found;
     };
@@ -254,6 +275,8 @@ class ShardRun {
       if (has_losses && !ran.interrupted) return {Verdict::more, "another process of the job is gone"};
       if (ran.interrupted) {
         if (is_out_of_time()) return out_of_time(order[i], ran.record.has_value());
+        // srun ends the whole step when one of its processes has died: the case may have taken that one with it.
+        if (const std::string death = ran.record ? "" : crew_->death(); !death.empty()) return {Verdict::more, death};
         if (!ran.record) journal.append({JournalEntry::Event::left, order[i], shard::seconds_since_1970(), ""});
         return {Verdict::stopped, "the job was told to end"};
       }
@@ -293,7 +316,7 @@ class ShardRun {
     return std::nullopt;
   }
 
-  // An error of this process says nothing of the case at hand.
+  // An error of this process does not concern the current case.
   RecordedCase run_or_leave(const CasePlan& planned, const CaseContext& context, shard::Journal& journal) {
     try {
       return run_and_record(planned, context);

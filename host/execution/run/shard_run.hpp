@@ -30,7 +30,7 @@ struct ShardOptions {
 enum class Verdict {
   done,        // every case has a record or is in quarantine
   more,        // cases are left: the job is to be started again
-  stopped,     // told to end (SIGTERM, SIGINT): the scheduler decides
+  stopped,     // asked to end (SIGTERM, SIGINT): the scheduler decides
   busy,        // another job is at this shard
   changed,     // the experiment or the plugin is not what was submitted
   superseded,  // another attempt has begun in the belief that this one is gone
@@ -43,7 +43,7 @@ void write_verdict(const std::filesystem::path& shard_folder, const shard::JobSt
 inline constexpr int exit_busy = 73;  // EX_CANTCREAT of sysexits.h
 
 // Writes the verdict, and returns the exit code: 0 for done and more, 73 for busy, 130 when stopped, else 1. What went
-// wrong is told to the listener.
+// wrong is reported to the listener.
 int run_shard(const experiment::Experiment& experiment, const RunTarget& target, const ShardOptions& options,
               RunListener& listener);
 

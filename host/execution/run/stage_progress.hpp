@@ -1,4 +1,4 @@
-// Hears how far a case is, in the words of its stages. `part`: of setup or the verification; "" where none is told.
+// Hears how far a case is, in the words of its stages. `part`: of setup or the verification; "" if none is reported.
 #pragma once
 #include <cstdint>
 #include <functional>

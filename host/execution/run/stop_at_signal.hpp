@@ -17,7 +17,7 @@ namespace assay::host::run {
 
 class StopAtSignal {
  public:
-  // `stop` is called on a thread of its own, once at most; at once when a signal has come before.
+  // `stop` is called on a separate thread, once at most; at once when a signal has come before.
   StopAtSignal(const launch::InterruptHandler& interrupts, std::function<void()> stop)
       : thread_([stop = std::move(stop), fd = interrupts.wake_fd(), leave = leave_.get()] {
           std::array<pollfd, 2> watched{{{fd, POLLIN, 0}, {leave, POLLIN, 0}}};

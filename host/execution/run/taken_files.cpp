@@ -82,7 +82,7 @@ TakenFiles::TakenFiles(const RunTarget& target, const std::optional<fs::path>& f
 
 TakenFiles::~TakenFiles() = default;
 
-// With what it needs as links: vendors' libraries are large, and have versions, which the record tells.
+// With what it needs as links: vendors' libraries are large, and have versions, which the record states.
 void TakenFiles::copy(const plugin::LibraryCopy& copy, const std::string& group, bool with_needs) {
   const fs::path to = folder_->path() / group;
   create_folders(to);

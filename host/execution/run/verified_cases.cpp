@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t sampled_one_in = 10;
 
-// What is wrong with the steps of this case, by their times or their number, says nothing of another case's.
+// What is wrong with the steps of this case, by their times or their number, proves nothing about another case's.
 bool is_wrong_by_itself(const record::CaseResult& result) {
   constexpr std::array<std::string_view, 3> parts_of_the_host{"repeated_steps", "new_objects", "peak"};
   return result.stage != Stage::verify ||

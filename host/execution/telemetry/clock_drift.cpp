@@ -6,7 +6,7 @@
 namespace assay::host::telemetry {
 namespace {
 
-// Two make a mean whose scatter can be told.
+// Two make a mean with a known scatter.
 constexpr std::size_t fewest_in_a_third = 2;
 constexpr double clearly = 3;  // standard errors
 

@@ -6,7 +6,7 @@
 
 namespace assay::host::telemetry {
 
-// A clock at one moment, and the time of which this reading is the only one.
+// A clock at one moment, and the time span that this reading alone covers.
 struct ClockReading {
   double end_s = 0, span_s = 0, mhz = 0;
 };

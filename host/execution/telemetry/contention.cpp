@@ -18,8 +18,6 @@
 namespace assay::host::telemetry {
 namespace {
 
-constexpr double kShortestWindow_s = 0.2;
-
 // Takes the next number off the front; false when there is none.
 bool take_number(std::string_view& text, std::uint64_t& number) {
   const std::size_t begin = text.find_first_not_of(" \t");
@@ -117,7 +115,7 @@ Contention compare(const ContentionSample& begin, const ContentionSample& end, d
   Contention result;
   result.window_s = std::chrono::duration<double>(end.time - begin.time).count();
   result.own_cpu_s = growth(begin.own_cpu_ns, end.own_cpu_ns) * 1e-9;
-  if (result.window_s < kShortestWindow_s) return result;
+  if (result.window_s < shortest_window_s) return result;
 
   constexpr double fewest_stolen_ticks = 5;
   double busy_ticks = 0, idle_ticks = 0, steal_ticks = 0;

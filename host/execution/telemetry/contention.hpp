@@ -38,7 +38,8 @@ struct ContentionSample {
 };
 
 // Shares are of all the time of the processors this process may use, over the window; absent where the kernel does not
-// tell, or where the window is too short for the kernel's ticks (below 0.2 s).
+// tell, or where the window is too short for the kernel's ticks.
+inline constexpr double shortest_window_s = 0.2;
 struct Contention {
   std::optional<double> others_share;  // other processes
   std::optional<double> steal_share;   // the hypervisor gave it to another guest
@@ -68,7 +69,7 @@ struct Contention {
   // Threads of one case wait for one another where more of them want to run than there are processors: that is how it
   // runs, and no disturbance. What they waited beyond that, they waited for others, as far as these ran: a second of
   // theirs keeps those waiting that queue on its processor, and each for a second at most. It may have hit this rank
-  // alone, and counts at least as it hits the average thread. Absent where it is not told what others had.
+  // alone, and counts at least as it hits the average thread. Absent if it is unknown what others had.
   void attribute_waits(double wanted_by_case_s);
 };
 Contention compare(const ContentionSample& begin, const ContentionSample& end, double ticks_per_s);

@@ -9,7 +9,7 @@
 
 namespace assay::host::telemetry {
 
-// Where the facts come from; tests put files of their own below `root`.
+// Where the facts come from; tests put other files below `root`.
 struct EnvironmentSource {
   std::filesystem::path root = "/";
   // The process's variables, all of them; the allow-list picks.

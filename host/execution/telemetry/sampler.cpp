@@ -43,8 +43,9 @@ TelemetrySampler::~TelemetrySampler() {
   if (reader_) telemetry_->close(reader_);
 }
 
-void TelemetrySampler::attach(const assay_device_api& api, assay_device* device) {
+void TelemetrySampler::attach(const assay_device_api& api, assay_device* device, PowerReadings power) {
   api_ = &api;
+  power_readings_ = power;
   const auto* telemetry = static_cast<const assay_telemetry*>(api.get_extension(ASSAY_EXT_TELEMETRY));
   if (!telemetry || !ASSAY_HAS(telemetry, assay_telemetry, sample)) return;
   telemetry_ = telemetry;
@@ -74,7 +75,7 @@ void TelemetrySampler::add_limits(record::Device& device) const {
 
 void TelemetrySampler::begin() {
   if (!reader_) return;
-  figures_.emplace(std::chrono::duration<double>(period_).count());
+  figures_.emplace(std::chrono::duration<double>(period_).count(), power_readings_);
   ask(Wish::begin, Wait::awake);
 }
 

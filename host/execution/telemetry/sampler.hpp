@@ -1,4 +1,4 @@
-// Reads a device's telemetry over the measured window, on a thread of its own.
+// Reads a device's telemetry over the measured window, on a separate thread.
 //
 // The measuring thread meets it before and after the window alone: between begin() and end() the two share nothing, and
 // the thread sleeps but for a sample every period. Of a device with clocks that may be held down the first samples come
@@ -36,14 +36,14 @@ class TelemetrySampler {
   TelemetrySampler& operator=(const TelemetrySampler&) = delete;
   ~TelemetrySampler();  // before the device is closed
 
-  // Before the first window. A device without the extension tells nothing, and that is no failure.
-  void attach(const assay_device_api& api, assay_device* device);
-  // What was told by the device while it was attached, for the record of the device; {} where nothing was.
+  // Before the first window. A device without the extension reports nothing, and that is no failure.
+  void attach(const assay_device_api& api, assay_device* device, PowerReadings power = {});
+  // What the device reported while it was attached, for the record of the device; {} if nothing.
   void add_limits(record::Device& device) const;
 
-  // Around the measured window, by the measuring thread. Both wait until the device has told.
+  // Around the measured window, by the measuring thread. Both wait until the device has answered.
   void begin();
-  // Nothing when the device tells nothing.
+  // Nothing if the device reports nothing.
   std::optional<TelemetryFigures> end();
 
   // What the device does not tell here and why; "" when there is nothing to say. Complete after end().
@@ -64,6 +64,7 @@ class TelemetrySampler {
   const assay_device_api* api_ = nullptr;
   const assay_telemetry* telemetry_ = nullptr;
   assay_telemetry_reader* reader_ = nullptr;
+  PowerReadings power_readings_;
   std::string note_;
   std::optional<TelemetryFigures> figures_;
 

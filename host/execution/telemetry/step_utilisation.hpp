@@ -17,7 +17,7 @@ struct UtilisationReading {
 };
 
 // `bounds_s`: the begin of the first step and the end of each. The mean of a step is weighted by the time that each
-// reading shares with it; a reading over a longer time than the step's says nothing of it alone and does not count.
+// reading shares with it; a reading over a longer time than the step's does not describe it alone or count.
 // Nothing where a step is shorter than four periods, or where readings cover less than half of one.
 std::optional<std::vector<double>> step_utilisation_percent(const std::vector<UtilisationReading>& readings,
                                                             const std::vector<double>& bounds_s, double period_s);

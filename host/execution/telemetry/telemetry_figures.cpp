@@ -7,8 +7,7 @@
 namespace assay::host::telemetry {
 namespace {
 
-constexpr double power_average_s = 1;          // of NVIDIA GPUs from Ampere on
-constexpr double shortest_power_window_s = 2;  // half of which is settled
+constexpr double settled_power_share = 0.5;  // of a window whose power is integrated, at least
 
 // A reason that was seen once may be over.
 constexpr std::uint64_t fewest_of_a_reason = 2;
@@ -86,7 +85,7 @@ void TelemetryFigures::add_moment(const assay_telemetry_sample& sample, double n
   add(ASSAY_TELEMETRY_SM_CLOCK, sm_clock_, sample.sm_clock_mhz);
   add(ASSAY_TELEMETRY_MEMORY_CLOCK, memory_clock_, sample.memory_clock_mhz);
   add(ASSAY_TELEMETRY_POWER, power_, sample.power_w);
-  if (now_s >= begin_s_ + power_average_s) add(ASSAY_TELEMETRY_POWER, settled_power_, sample.power_w);
+  if (now_s >= begin_s_ + power_readings_.average_s) add(ASSAY_TELEMETRY_POWER, settled_power_, sample.power_w);
   add(ASSAY_TELEMETRY_TEMPERATURE, temperature_, sample.temperature_c);
   if (tells(sample, ASSAY_TELEMETRY_SM_CLOCK)) {
     const double before_s = clock_readings_.empty() ? now_s - span_s : clock_readings_.back().end_s;
@@ -157,8 +156,9 @@ record::Telemetry TelemetryFigures::telemetry(const std::vector<double>& bounds_
   out.memory_clock_mhz = memory_clock_.told();
   out.power_w = power_.told();
   out.temperature_c = temperature_.told();
-  out.energy_j = energy_j_;
-  if (!settled_power_.is_empty() && end_s_ - begin_s_ >= shortest_power_window_s)
+  // Within one period the counter does not move, or shows the work of before.
+  if (end_s_ - begin_s_ >= power_readings_.energy_period_s) out.energy_j = energy_j_;
+  if (!settled_power_.is_empty() && (end_s_ - begin_s_) * settled_power_share >= power_readings_.average_s)
     out.power_integral_j = settled_power_.figure().mean * (end_s_ - begin_s_);
   if (const auto shares = throttle()) out.throttle.emplace(shares->begin(), shares->end());
   out.foreign_processes = foreign_processes_;

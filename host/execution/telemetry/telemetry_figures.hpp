@@ -18,17 +18,25 @@ namespace assay::host::telemetry {
 // From this share of the time on a reason that holds the clocks down counts.
 inline constexpr double throttled_share = 0.05;
 
+// How a device reads its power and energy.
+struct PowerReadings {
+  // The time that a reading of the power averages, 0: of its moment. Where no file describes the device: what NVML's
+  // documentation says of GPUs from Ampere on, but GA100.
+  double average_s = 1;
+  double energy_period_s = 0;  // from one value of the energy counter to the next; 0: not known, or too short to matter
+};
+
 // Takes samples as they come and keeps sums; of the utilisation and of the SM clock it keeps each reading, for the
 // steps' own means and for the drift: four megabytes in an hour. Samples do not come evenly (sampler.hpp), so each
 // counts for the time since the one before it.
 class TelemetryFigures {
  public:
-  explicit TelemetryFigures(double period_s) : period_s_(period_s) {}
+  explicit TelemetryFigures(double period_s, PowerReadings power = {}) : period_s_(period_s), power_readings_(power) {}
 
   void begin(const assay_telemetry_sample& sample, double now_s = 0);
   // `now_s`: when the sample was taken, on the clock of the steps (step_utilisation.hpp).
   void within(const assay_telemetry_sample& sample, double now_s = 0);
-  // What is told of a moment (clocks, power, temperature, what holds the clocks down) counts only when nothing came
+  // What is reported of a moment (clocks, power, temperature, what holds the clocks down) counts only when nothing came
   // within: the work is over when a window ends.
   void end(const assay_telemetry_sample& sample, double now_s = 0);
 
@@ -39,7 +47,7 @@ class TelemetryFigures {
   double period_s() const { return period_s_; }
   std::optional<record::Figure> utilisation() const;
   bool is_of_gpu() const { return is_of_gpu_; }
-  // The longest time over which a utilisation was averaged, 0 where none was told.
+  // The longest time over which a utilisation was averaged, 0 if none was reported.
   double utilisation_span_s() const { return longest_span_s_; }
   // Shares of the window's time by the name of what holds the clocks down; nothing where the device does not tell.
   std::optional<std::map<std::string, double>> throttle() const;
@@ -51,7 +59,8 @@ class TelemetryFigures {
   // Nothing where there are too few readings of the SM clock, or none.
   std::optional<ClockDrift> sm_clock_drift() const { return clock_drift(clock_readings_); }
   std::optional<record::Figure> sm_clock_mhz() const { return sm_clock_.told(); }
-  std::optional<record::Figure> power_w() const { return power_.told(); }
+  // Of the readings that average over nothing before the window.
+  std::optional<record::Figure> power_w_within() const { return settled_power_.told(); }
   std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
   // What this process and those that it has started held of the device's memory when the window ended.
   std::optional<std::uint64_t> own_memory_bytes() const { return own_memory_bytes_; }
@@ -79,6 +88,7 @@ class TelemetryFigures {
   void add_foreign(const assay_telemetry_sample& sample);
 
   double period_s_;
+  PowerReadings power_readings_;
   std::uint64_t samples_ = 0, within_ = 0;
   bool is_of_gpu_ = false;
   Series utilisation_;        // weighted by the time that each covers

@@ -12,8 +12,11 @@ namespace {
 record::Validity of_processors(const Contention& contention) {
   if (!contention.others_share && !contention.steal_share)
     return {record::ValidityVerdict::unknown,
-            fmt::format("the kernel's account of the processors says nothing of a window of {:.3g} s; measure longer",
-                        contention.window_s)};
+            contention.window_s < shortest_window_s
+                ? fmt::format("measured for {:.2g} s, and {} s are needed to see contention; use more steps "
+                              "([measure] steps)",
+                              contention.window_s, shortest_window_s)
+                : "the kernel does not account for the time of its processors (/proc/stat)"};
   std::vector<std::string> found;
   if (contention.others_share.value_or(0) > contended_share)
     found.push_back(fmt::format("other processes took {:.0f}% of the processors", *contention.others_share * 100));
@@ -45,7 +48,7 @@ std::string at_the_cap(const TelemetryFigures& figures, record::Number power_lim
       fmt::format("at the power cap{} in {:.0f}% of the time",
                   power_limit_w ? fmt::format(" of {:.0f} W", *power_limit_w) : "", figures.power_capped() * 100);
   if (const auto clock = figures.sm_clock_mhz()) text += fmt::format("; SM clock {:.0f} MHz on average", clock->mean);
-  if (const auto power = figures.power_w()) text += fmt::format(", {:.0f} W on average", power->mean);
+  if (const auto power = figures.power_w_within()) text += fmt::format(", {:.0f} W on average", power->mean);
   return text;
 }
 

@@ -7,8 +7,8 @@
 
 namespace assay::host::telemetry {
 
-// On the CPU (`is_cpu`) the processors are the device, and `contention` decides; on others what `figures` tell, null
-// where the device tells nothing. `power_limit_w`: the device's cap, for the words.
+// On the CPU (`is_cpu`) the processors are the device, and `contention` decides; on others `figures` do, null if the
+// device reports nothing. `power_limit_w`: the device's cap, for the words.
 record::Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention,
                              record::Number power_limit_w = {});
 

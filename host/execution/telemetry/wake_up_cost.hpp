@@ -6,7 +6,7 @@
 namespace assay::host::telemetry {
 
 struct WaitCosts {
-  double sleep_us = 0;      // to fall asleep on one processor and be woken by another, both ways; 0: could not be told
+  double sleep_us = 0;      // to fall asleep on one processor and be woken by another, both ways; 0: unknown
   double iteration_ns = 0;  // of a loop that looks at a word of memory and pauses, as OpenMP's does
 };
 // Takes some milliseconds, on two threads that are bound to two processors for so long; on a busy machine up to 20.

@@ -2,16 +2,15 @@
 // of them reads a message of the other.
 //
 //   client -> server   Hello: name, version, role, 32 random bytes
-//   server -> client   Hello: the same of its own
+//   server -> client   Hello: the same of the server
 //   client -> server   Proof of the client
 //   server -> client   Verdict: a code; with `welcome`, the proof of the server
 //
 // All four have a fixed size. Proofs and keys are HKDF-SHA-256 (RFC 5869) of the token, salted by both hellos: each
-// needs the token, belongs to one role, one version and one connection, and says nothing of the others. The client
+// needs the token, belongs to one role, one version and one connection, and reveals nothing of the rest. The client
 // proves first, so that who knocks at a port learns nothing made of the token.
 //
-// The layout of a Hello stays the same in all versions from 2 on, so that two versions can tell each other what they
-// are.
+// The layout of a Hello stays the same in all versions from 2 on, so that two versions can recognise each other.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -39,7 +38,7 @@ struct Verdict {
 
 // With random bytes that no other hello has. Throws WireupError when libsodium cannot be used.
 Hello new_hello(Role role, std::uint32_t version = wire_version);
-// The version that a hello of this role tells; nothing when the bytes are none.
+// The version that a hello of this role states; nothing if the bytes are no hello.
 std::optional<std::uint32_t> version_in(const Hello& hello, Role role);
 
 // What both sides make of the two hellos and the token.

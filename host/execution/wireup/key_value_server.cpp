@@ -172,7 +172,7 @@ KeyValueServer::KeyValueServer(KeyValueStore& store, Options options) {
   if (options.reach == Reach::network)
     endpoint_.addresses = addresses_of_this_machine();
   else
-    endpoint_.addresses = {"127.0.0.1"};
+    endpoint_.addresses = {listener.family == AF_INET6 ? "::1" : "127.0.0.1"};
   service_ = std::make_unique<Service>(store, options, std::move(listener), strangers_);
 }
 

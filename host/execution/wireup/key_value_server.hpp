@@ -13,9 +13,9 @@
 
 namespace assay::host::wireup {
 
-// One thread of its own for any number of connections. Raises this process's soft limit of open files to the hard one.
+// One separate thread for any number of connections. Raises this process's soft limit of open files to the hard one.
 //
-// A client that does not prove that it knows the token gets told so and nothing else, and is counted. Of those that
+// A client that does not prove that it knows the token gets this answer and nothing else, and is counted. Of those that
 // have not proven anything yet there are at most `unproven_max`, with a fixed size to say (handshake.hpp) and a limited
 // time. While a further one waits, the oldest of them that has had `unproven_time` goes: a rank needs a round trip.
 // Others wait in the system's queue meanwhile, so that many ranks that come at once all get in.

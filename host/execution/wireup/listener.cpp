@@ -34,11 +34,11 @@ Address v4_address(std::uint32_t host, std::uint16_t port) {
   return address_of(v4);
 }
 
-Address v6_any(std::uint16_t port) {
+Address v6_address(const in6_addr& host, std::uint16_t port) {
   sockaddr_in6 v6{};
   v6.sin6_family = AF_INET6;
   v6.sin6_port = htons(port);
-  v6.sin6_addr = in6addr_any;
+  v6.sin6_addr = host;
   return address_of(v6);
 }
 
@@ -64,30 +64,44 @@ std::uint16_t bound_port(int socket) {
 
 }  // namespace
 
+namespace {
+
+Fd socket_of(int family) { return Fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
+
+// 0, or what stands in the way.
+int bind_to(const Listener& listener, const Address& address) {
+  const int fd = listener.socket.get();
+  const int on = 1, off = 0;
+  // A port whose earlier owner has just ended is free.
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      (listener.family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) ||
+      bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.bytes) != 0)
+    return errno;
+  return 0;
+}
+
+}  // namespace
+
 Listener listen_on(Reach reach, std::uint16_t port) {
   Listener listener;
-  Address address;
+  int error = EAFNOSUPPORT;
   if (reach == Reach::network) {
-    listener.socket = Fd(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    listener.family = AF_INET6;
-    address = v6_any(port);
+    listener = {.socket = socket_of(AF_INET6), .family = AF_INET6, .port = 0};
+    if (listener.socket) error = bind_to(listener, v6_address(in6addr_any, port));
   }
   // Either the loopback, or a system without IPv6.
   if (!listener.socket) {
-    listener.socket = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    listener.family = AF_INET;
-    address = v4_address(reach == Reach::network ? INADDR_ANY : INADDR_LOOPBACK, port);
+    listener = {.socket = socket_of(AF_INET), .family = AF_INET, .port = 0};
+    error = bind_to(listener, v4_address(reach == Reach::network ? INADDR_ANY : INADDR_LOOPBACK, port));
   }
-  const int fd = listener.socket.get();
-  const int on = 1, off = 0;
-  if (fd < 0) refuse(port, errno);
-  // A port whose earlier owner has just ended is free.
-  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) refuse(port, errno);
-  if (listener.family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0)
-    refuse(port, errno);
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.bytes) != 0) refuse(port, errno);
-  if (listen(fd, SOMAXCONN) != 0) refuse(port, errno);
-  listener.port = bound_port(fd);
+  // A machine whose loopback is ::1 alone.
+  if (error == EADDRNOTAVAIL && reach == Reach::this_machine) {
+    listener = {.socket = socket_of(AF_INET6), .family = AF_INET6, .port = 0};
+    error = bind_to(listener, v6_address(in6addr_loopback, port));
+  }
+  if (error != 0) refuse(port, error);
+  if (listen(listener.socket.get(), SOMAXCONN) != 0) refuse(port, errno);
+  listener.port = bound_port(listener.socket.get());
   return listener;
 }
 

@@ -14,7 +14,7 @@ void make_sodium_ready();
 std::string random_token();
 
 // A token that a user has given. Who plays the server gets a proof against which guesses can be tried, as many and as
-// fast as a machine can: it must be long, and not one character repeated. Throws WireupError that names `source`, tells
+// fast as a machine can: it must be long, and not one character repeated. Throws WireupError that names `source`, says
 // what is expected and how one is made, and does not show the token.
 void check_token(std::string_view token, std::string_view source);
 

@@ -27,7 +27,7 @@ struct AccountedCase {
   // Calls its argument while another object, set up, takes the place of this one. Throws where there can be none.
   std::function<void(const std::function<void()>&)> with_new_object;
   bool waits_for_each_step;
-  bool computes_on_processors;  // and not on a device of its own
+  bool computes_on_processors;  // and not on a separate device
   bool takes_steps_after_finish;
 };
 

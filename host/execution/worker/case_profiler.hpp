@@ -52,7 +52,7 @@ class CaseProfiler {
   // The table of those steps whose work lies between their marks, and a note on the others.
   void record_table(std::vector<profile::TracedStep> steps, bool in_graph, const std::vector<std::string>& phase_names);
 
-  const bool is_counted_;                   // by Nsight Compute, in a step of its own
+  const bool is_counted_;                   // by Nsight Compute, in a separate step
   const bool is_watched_;                   // named ranges, and the range that an external profiler records
   const std::string kernels_file_;          // Markdown: the table of kernels per phase; "": none
   const std::string memory_snapshot_file_;  // a pickle; "": none

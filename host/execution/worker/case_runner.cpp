@@ -63,7 +63,11 @@ class CaseRun {
         schema().steps_elsewhere ? plugin::Purpose::observation : plugin::Purpose::work);
     memory_use_.emplace(*device_);
     result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
-    window_->sampler().attach(device_->api(), device_->handle());
+    facts_ = experiment::facts_of_device(spec_.device_kind, result_.device->name);
+    telemetry::PowerReadings power;
+    if (facts_.power_average_ms) power.average_s = *facts_.power_average_ms * 1e-3;
+    if (facts_.energy_period_ms) power.energy_period_s = *facts_.energy_period_ms * 1e-3;
+    window_->sampler().attach(device_->api(), device_->handle(), power);
     window_->sampler().add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema());
     workload_->connect(*services_, *device_);
@@ -207,7 +211,7 @@ class CaseRun {
     profiler_->end_measure(*recorder_);
     result_.wall.measure_s = result.window_s;
     step_peaks_mib_ = steps.peaks_mib();
-    if (!spec_.values.profile.ncu)  // whose times nobody is told
+    if (!spec_.values.profile.ncu)  // its times are not reported
       for (std::string& note : notes_on(result, spec_, *recorder_, services_->memory().allocations_while_measuring(),
                                         phase_pass_->is_apart()))
         result_.note(std::move(note));
@@ -243,9 +247,10 @@ class CaseRun {
   void make_phase_pass() {
     PhasePass::LargestOfRanks largest;
     if (!ranks_->is_alone()) largest = [this](std::span<const double> mine) { return ranks_->slowest(mine); };
-    // Of a counted case nobody is told times.
+    // A counted case reports no times.
     const bool may_follow = workload_->takes_steps_after_finish() && !spec_.values.profile.ncu;
-    phase_pass_ = std::make_unique<PhasePass>(*recorder_, graph_events_of(*device_), std::move(largest), may_follow);
+    phase_pass_ =
+        std::make_unique<PhasePass>(*recorder_, graph_events_of(*device_, facts_), std::move(largest), may_follow);
   }
 
   // After `finish`, as what follows, and by the recorder that knows the captured step.
@@ -268,8 +273,8 @@ class CaseRun {
       result_.note(std::move(note));
   }
 
-  // After `finish`, and without an ear for metrics: the workload has told its figures of the measured steps, and what
-  // it counts in these belongs to none of them.
+  // After `finish`, and without an ear for metrics: the workload has reported its figures of the measured steps, and
+  // what it counts in these belongs to none of them.
   void trace_kernels(std::uint64_t steps_done) {
     services_->ignore_metrics(true);
     const auto run_next = [&](std::uint64_t step) { run_step(steps_done + step, true); };
@@ -425,6 +430,7 @@ class CaseRun {
   }
 
   const CaseSpec& spec_;
+  experiment::DeviceFacts facts_;  // of the device, where a file describes it
   CaseObserver& observer_;
   record::CaseResult& result_;
   Stage stage_ = Stage::load;
@@ -441,7 +447,7 @@ class CaseRun {
   std::unique_ptr<measure::Timeline> timeline_;
   std::unique_ptr<measure::Recorder> recorder_;
   std::unique_ptr<PhasePass> phase_pass_;
-  std::optional<measure::Samples> told_phases_;  // of a pass of their own
+  std::optional<measure::Samples> told_phases_;  // of a separate pass
   std::optional<record::PhasePass> phases_told_by_;
   std::uint64_t steps_of_phases_ = 0;
   std::optional<AccountCheck> account_;
@@ -464,7 +470,7 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
   const auto begin = Clock::now();
   std::optional<CaseRun> run(std::in_place, spec, observer, result);
   const auto fail = [&](record::Status status, const std::string& reason, bool of_another_rank = false) {
-    // Whatever fails in a rank that somebody has told to end fails for that reason, as if the rank were killed.
+    // Whatever fails in a rank that was asked to end fails for that reason, as if the rank were killed.
     const std::string outsider = status == record::Status::failed ? termination_from_outside() : "";
     result.status = outsider.empty() ? status : record::Status::crashed;
     result.reason = outsider.empty() ? reason : outsider;

@@ -9,15 +9,15 @@
 
 namespace assay::host::worker {
 
-// Of a device that this process works on: how much less of it is free. Of one that it observes: what the driver says
-// that the processes hold which it has started, since nothing else tells whose memory it is.
+// Of a device that this process works on: how much less of it is free. Of one that it observes: what the driver reports
+// of the processes that it has started, since nothing else says whose memory it is.
 class DeviceMemoryUse {
  public:
   // Right after the device was opened: what is gone then is the driver's, and others'.
   explicit DeviceMemoryUse(const plugin::OpenDevice& device);
   // Between steps, with the device idle. `told_bytes`: what the driver says of this process and those it has started.
   void look(const measure::MemoryLedger& ledger, std::optional<std::uint64_t> told_bytes);
-  // Nothing on a CPU, whose memory everything uses, nor where another process uses the device and nothing tells whose
+  // Nothing on a CPU, whose memory everything uses, nor where another process uses the device and nothing says whose
   // memory it is.
   void tell(record::Memory& memory, const std::optional<record::Telemetry>& telemetry) const;
 

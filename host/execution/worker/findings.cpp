@@ -202,21 +202,23 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
   std::vector<std::string> notes;
   const double stalled = contention.stall_share.value_or(0);
   const double stalled_by_others = contention.foreign_stall_share.value_or(stalled);
-  if (contention.others_share && *contention.others_share > telemetry::contended_share)
-    notes.push_back(
-        fmt::format("contended: other processes took {:.0f}% of the processors while this case was measured",
-                    *contention.others_share * 100));
+  const double others = contention.others_share.value_or(0);
+  const char* processors = contention.processors == 1 ? "processor" : "processors";
+  const bool threads_waited = stalled_by_others > telemetry::contended_share;
+  if (others > telemetry::contended_share && !threads_waited)
+    notes.push_back(fmt::format(
+        "contended: other processes took {:.0f}% of the processors while this case was measured", others * 100));
   if (contention.steal_share && *contention.steal_share > telemetry::contended_share)
     notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
                                 *contention.steal_share * 100));
-  const char* processors = contention.processors == 1 ? "processor" : "processors";
-  if (stalled_by_others > telemetry::contended_share)
-    notes.push_back(
-        fmt::format("contended: its threads waited for other processes in {:.0f}% of the measured time: {} "
-                    "busy {} on {} {}; {}",
-                    stalled_by_others * 100, contention.busy_threads.value_or(0),
-                    contention.busy_threads == 1u ? "thread" : "threads", contention.processors, processors,
-                    remedy_for_waiting(contention, threads)));
+  if (threads_waited)
+    notes.push_back(fmt::format(
+        "contended: its threads waited for other processes{} in {:.0f}% of the measured time: {} busy {} "
+        "on {} {}; {}",
+        others > telemetry::contended_share ? fmt::format(", which took {:.0f}% of the processors,", others * 100) : "",
+        stalled_by_others * 100, contention.busy_threads.value_or(0),
+        contention.busy_threads == 1u ? "thread" : "threads", contention.processors, processors,
+        remedy_for_waiting(contention, threads)));
   else if (stalled > telemetry::contended_share && threads_of_case > contention.processors)
     notes.push_back(
         fmt::format("the case itself keeps {} threads busy on {} {}, so they wait for one another; with fewer "

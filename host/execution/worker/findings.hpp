@@ -38,12 +38,12 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
                                           std::uint64_t threads_of_case);
 // Notes on what a careful reader of the figures should know: a wide spread, a rule that gave up, allocations in the
 // window.
-// `phases_apart`: phases are timed in steps of their own.
+// `phases_apart`: phases are timed in separate steps.
 std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseSpec& spec,
                                   const measure::Recorder& recorder, std::int64_t allocations_while_measuring,
                                   bool phases_apart);
 
-// A line for each kind of memory of which the workload has given up more than it had taken.
+// A line for each kind of memory that the workload has given up more of than it had taken.
 std::vector<std::string> overdrawn_memory(const measure::MemoryLedger& ledger);
 
 }  // namespace assay::host::worker

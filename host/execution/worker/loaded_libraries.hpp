@@ -1,4 +1,4 @@
-// The shared objects of this process, by which two runs can be told apart whatever the libraries say of their versions.
+// The shared objects of this process, which distinguish two runs whatever the libraries say of their versions.
 #pragma once
 #include <span>
 

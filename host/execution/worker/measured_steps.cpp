@@ -8,7 +8,7 @@ namespace assay::host::worker {
 namespace {
 
 constexpr double bytes_of_a_mib = 1024.0 * 1024.0;
-// From here on a step's own utilisation can be told, too: four periods of the telemetry's sampler.
+// From here on a step's own utilisation is known, too: four periods of the telemetry's sampler.
 constexpr double long_step_s = 0.2;
 
 }  // namespace

@@ -52,10 +52,11 @@ void ObservedWindow::tell(record::CaseResult& result, const CaseSpec& spec, Rank
     }
   }
   result.contention = processor_shares_of(contention_);
-  if (!spec.values.profile.ncu)  // whose times nobody is told
+  if (!spec.values.profile.ncu)  // its times are not reported
     for (std::string& note :
          contention_notes(contention_, threads_given(), static_cast<std::uint64_t>(threads_of_case)))
       result.note(std::move(note));
+  if (const std::string text = telemetry::text_of(suspension_); !text.empty()) result.note("contended: " + text);
   if (telemetry_) result.telemetry = telemetry_->telemetry(step_bounds_s);
   // The settling steps are as busy as the measured ones; of the energy these have the share of the time.
   if (result.telemetry && telemetry_s_ > window_s)

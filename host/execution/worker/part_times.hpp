@@ -1,4 +1,4 @@
-// How long each part of a call takes that tells its parts (assay.parts/1).
+// How long each part of a call takes that reports its parts (assay.parts/1).
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,7 @@ class PartTimes {
     });
   }
 
-  // Ends the part that is open. A name of which more are known than can be kept is not timed.
+  // Ends the part that is open. A name beyond the number that can be kept is not timed.
   void begin(std::string_view name) {
     end();
     if (!is_name(name)) return;

@@ -58,7 +58,7 @@ TimedPhases PhasePass::take(measure::Timeline& timeline, measure::MeasurePlan pl
   timed.pass.steps = static_cast<std::int64_t>(result.samples.step_ns.size());
   timed.pass.step_mean_ms = mean_step_ns(result.samples) * 1e-6;
   timed.pass.events = recorder_.captured_events();
-  timed.pass.event_us = events_.event_ns * 1e-3;
+  timed.pass.event_us = event_ns() * 1e-3;
   timed.samples = std::move(result.samples);
   timed.steps_run = result.iterations;
   return timed;
@@ -67,8 +67,10 @@ TimedPhases PhasePass::take(measure::Timeline& timeline, measure::MeasurePlan pl
 std::string PhasePass::note(const measure::LoopResult& measured, const record::PhasePass* pass) const {
   const double step_ns = mean_step_ns(measured.samples);
   const double share = events_ns() / step_ns;
-  const std::string events = fmt::format("the {} events that time the phases of a captured step take about {:.0f} us",
-                                         recorder_.captured_events(), events_ns() * 1e-3);
+  const auto count = static_cast<std::int64_t>(recorder_.captured_events());
+  const std::string events =
+      fmt::format("the {} events that time the phases of a captured step take about {:.0f} us{}", count,
+                  events_ns() * 1e-3, events_.is_measured(count) ? "" : " (as on an H200: not known of this device)");
   if (pass)
     return fmt::format(
         "phases come from {} steps of their own after the measured ones, of {:.4g} ms each: {}, {:.1f}% "

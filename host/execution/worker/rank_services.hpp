@@ -42,7 +42,7 @@ class RankServices {
 
   // This rank has failed: what it still has in flight with the others is to be dropped, not waited for.
   void give_up() { given_up_ = true; }
-  // This rank has done its part. Without it, the others are told that it is lost.
+  // This rank has done its part. Without it, the others learn that it is lost.
   void leave();
 
   // Until every rank is here, however long it takes: what keeps a rank from coming ends the case in other ways.

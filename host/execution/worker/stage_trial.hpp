@@ -13,7 +13,7 @@ struct StageTrial {
 };
 
 inline constexpr int stage_trial_pairs = 5;
-inline constexpr int stage_trial_rounds = 3;  // with new objects, all of which must show the mistake
+inline constexpr int stage_trial_rounds = 3;  // with new objects; all of them must show the mistake
 
 // `time_step`: takes a step in that stage, waits for the device and returns the seconds that both took.
 StageTrial stage_trial(const std::function<double(bool measured)>& time_step);
@@ -23,7 +23,7 @@ StageTrial stage_trial(const std::function<double(bool measured)>& time_step);
 std::string mistake_in(const StageTrial& trial);
 
 // The same of a workload that stops working for good once it was measured. `measured_s`: measured steps of one new
-// object; `anew_s`: other steps of another one, of which the first is left out. "" unless a quarter of the former took
+// object; `anew_s`: other steps of another one, without the first. "" unless a quarter of the former took
 // less than half of what the shortest of the latter took.
 std::string mistake_in(std::vector<double> measured_s, const std::vector<double>& anew_s);
 // Whether that is worth trying: it is so of the warm-up's steps already.

@@ -348,7 +348,7 @@ void Collectives::trade(SentTo&& sent_to, char* receive, ReceivedFrom&& received
   for (const auto& peer : peers_) await_pieces(*peer, received_from(peer->index).bytes);
 }
 
-// Each of the others gets a part of its own from the root and passes it on, so that the root sends everything once.
+// Each of the others gets its own part from the root and passes it on, so that the root sends everything once.
 void Collectives::spread(char* x, std::size_t bytes, std::int32_t root_rank) {
   const auto root = static_cast<std::size_t>(root_rank);
   const auto part = [&](std::size_t r) { return part_of(bytes, size() - 1, r < root ? r : r - 1); };

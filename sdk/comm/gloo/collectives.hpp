@@ -1,10 +1,10 @@
 // The collectives themselves, on one thread, in host memory.
 //
-// Every rank talks to every other one directly. Large all-reduces: rank r owns the r-th part of the vector; each rank
-// sends its share of a part to the owner, who combines the shares in the order of the ranks (so the sum is the same in
-// every run, and rounded once) and sends the result to all (so it is the same on every rank, to the bit). Parts are cut
-// into segments that fit the cache, so that one is combined while others travel. Small all-reduces: each rank sends all
-// it has to every other one, and all combine in the same order.
+// Every rank talks to every other one directly. Large all-reduces: rank r owns the r-th part of the vector, and each
+// rank sends its share of a part to the owner. The owner combines the shares in the order of the ranks (so the sum is
+// the same in every run, and rounded once) and sends the result to all (so it is the same on every rank, to the bit).
+// Parts are cut into segments that fit the cache, so that one is combined while others travel. Small all-reduces: each
+// rank sends all it has to every other one, and all combine in the same order.
 //
 // Nothing may be sent before the receiver has registered memory for it (transfer.hpp), and nothing may be overwritten
 // before it is read:
@@ -51,8 +51,8 @@ class Collectives {
   void all_gather(const void* send, void* receive, std::size_t bytes);
   void broadcast(void* x, std::size_t bytes, std::int32_t root);
   void all_to_all(const void* send, void* receive, std::size_t bytes);  // of each rank's part
-  // Counts are bytes by rank. Every rank tells every other one how much it expects, and COMM_ERROR says who has other
-  // counts.
+  // Counts are bytes by rank. Every rank sends every other rank the count it expects, and COMM_ERROR names the rank
+  // whose counts differ.
   void all_to_all_v(const void* send, const std::vector<std::size_t>& send_bytes, void* receive,
                     const std::vector<std::size_t>& receive_bytes);
   // The ranks may be this one, which is a copy.

@@ -80,7 +80,7 @@ void GlooCommunicator::say_goodbye() noexcept {
     while (!failure_ && done_ != last_ && Clock::now() < end && !comm_.aborted(&comm_))
       progress_.wait_for(lock, poll_interval);
   } catch (const std::exception&) {
-    // Then the others are told by the connections' end.
+    // Then the others learn it when the connections end.
   }
 }
 

@@ -62,7 +62,7 @@ void Mesh::connect(const assay_comm& comm) {
   attr.hostname = address_;
   device_ = ::gloo::transport::tcp::CreateDevice(attr);
 
-  // Every connection has an address of its own. In the order of contexts and ranks; a rank's own place stays empty.
+  // Every connection has its own address. In the order of contexts and ranks; a rank's own place stays empty.
   std::size_t address_bytes = 0;
   for (auto& context : contexts_) {
     context = device_->createContext(rank_, size_);

@@ -1,6 +1,6 @@
-// The two ends of a stream of messages between two ranks. Gloo delivers a message into the memory that the receiver has
-// registered under the message's slot, at the offset that the sender names, without asking: so the receiver registers
-// before the sender can send, which is for the collectives to see to.
+// The two ends of a stream of messages between two ranks. Gloo delivers a message without asking: into the memory that
+// the receiver has registered under the message's slot, at the offset that the sender names. So the receiver must
+// register before the sender can send; the collectives see to that.
 //
 // While one of these lives, Gloo may touch its memory, until every message has been waited for or the mesh is closed.
 #pragma once

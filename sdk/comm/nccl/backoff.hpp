@@ -1,6 +1,6 @@
-// Waiting for what gives no signal: at first asking again at once, as a small collective takes some microseconds and
-// giving up the processor takes one; then without giving it up for long, as most waits are short and a sleep of 50 us
-// takes twice that; then in small sleeps, which lengthen a long wait by no more than a percent.
+// Waits for what gives no signal. At first it asks again at once: a small collective takes some microseconds, and
+// giving up the processor takes one. Then it yields without sleeping, as most waits are short and a sleep of 50 us
+// takes twice that. Then it sleeps in small steps, which lengthen a long wait by no more than a percent.
 #pragma once
 #include <chrono>
 #include <thread>

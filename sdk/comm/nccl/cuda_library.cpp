@@ -245,7 +245,7 @@ class CudaLibrary final : public Library {
     const ncclResult_t result = ncclMemAlloc(&address, bytes);
     if (result == ncclSuccess) return address;
     (void)cudaGetLastError();
-    // NCCL tells of memory that is not there as of any other fault of CUDA.
+    // NCCL reports missing memory like any other CUDA fault.
     std::size_t free_bytes = 0, total_bytes = 0;
     check(cudaMemGetInfo(&free_bytes, &total_bytes), "read the free memory");
     throw Error(free_bytes < bytes ? ASSAY_OUT_OF_MEMORY : ASSAY_DEVICE_ERROR,
@@ -331,7 +331,7 @@ class CudaLibrary final : public Library {
 
   const int device_;
   const bool copy_engines_;
-  ncclComm_t child_ = nullptr;  // NCCL writes it from a thread of its own, until the root's state is done
+  ncclComm_t child_ = nullptr;  // NCCL writes it from its own thread, until the root's state is done
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ Sharing decide_sharing(std::span<const Place> places, std::int32_t rank) {
   }
   if (sharing.most_on_one_gpu == 1) return sharing;
 
-  // On every rank, also on those with a GPU of their own: the transport has to be the same at both ends.
+  // On every rank, also if it does not share its GPU: the transport has to be the same at both ends.
   const Place& mine = places[static_cast<std::size_t>(rank)];
   sharing.environment = {{"NCCL_HOSTID", std::string(mine.host) + "-" + std::to_string(rank)},
                          {"NCCL_NET", "Socket"},

@@ -1,6 +1,6 @@
-// Which ranks share a GPU, and what NCCL has to be told for it. NCCL refuses two ranks of one machine on one GPU,
-// unless each says that it is on a machine of its own; then they speak through sockets. That shows whether a workload
-// is right, never how fast it is.
+// Which ranks share a GPU, and which variables NCCL needs for it. NCCL refuses two ranks of one machine on one GPU,
+// unless each claims a separate machine; then they communicate through sockets. That shows whether a workload is right,
+// never how fast it is.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,14 +1,14 @@
-// CUDA and NCCL, as far as a communicator needs them. All that decides (order, deadlines, the end of a communicator) is
-// written against this interface in plain C++, so that it is tested where there is no GPU.
+// CUDA and NCCL, as far as a communicator needs them. All decisions (order, deadlines, the end of a communicator) are
+// written against this interface in plain C++, so that they are tested without a GPU.
 //
-// There are two communicators. The root is made without blocking: NCCL works on a thread of its own and is asked for
-// its state, so that a wire-up has a deadline. Each call on such a communicator starts a thread, which costs some 100
-// us; so the collectives go through a child of it, whose calls enqueue on the calling thread. The two share their
-// resources, and with them the flag that calls of NCCL and its kernels look at for an abort: an abort of the root lets
-// a thread that hangs in a call on the child return, without taking from it what it uses.
+// There are two communicators. The root is non-blocking: NCCL works on its own thread and is polled for its state, so
+// that a wire-up has a deadline. Each call on such a communicator starts a thread, which costs some 100 us. So the
+// collectives go through a child of the root, whose calls enqueue on the calling thread. The two share their resources,
+// and with them the abort flag that NCCL's calls and kernels look at. An abort of the root therefore lets a thread that
+// hangs in a call on the child return, and leaves the resources that the thread uses.
 //
-// Threads: calls with a Comm are made by one thread at a time, as NCCL wants it, abort() of the root excepted; the
-// others by any.
+// Threads: one thread at a time makes calls with a Comm, as NCCL requires, except abort() of the root; any thread makes
+// the others.
 #pragma once
 #include <assay/comm/communicator.hpp>
 
@@ -49,8 +49,8 @@ enum class Operation {
 };
 
 // `count` as NCCL counts: elements of send for all_reduce and all_gather, of receive for reduce_scatter, of both for
-// reduce and broadcast, of one rank's part for all_to_all, of send for send_receive; all_to_all_v has counts of its
-// own. What only moves data is counted in bytes, as u8.
+// reduce and broadcast, of one rank's part for all_to_all, of send for send_receive; all_to_all_v has separate counts.
+// Pure data movement is counted in bytes, as u8.
 struct Collective {
   Operation operation = Operation::all_reduce;
   const void* send = nullptr;

@@ -115,7 +115,7 @@ Ticket Session::enqueue(const Collective& collective, const char* what, std::uin
   });
 }
 
-// Where the host's launches decide, each look of its own would show in the time of a collective, be it at a clock: the
+// Where the host's launches decide, even one more look at a clock would show in the time of a collective. So the
 // caretaker goes on watching the call that began the series, and sees that others have followed.
 Ticket Session::add_to_series(const Collective& collective, std::uint64_t bytes) {
   Flight& flight = *series_;

@@ -1,22 +1,22 @@
-// One NCCL communicator with its stream, its collectives in flight, and its caretaker: the thread that looks after it
-// every 50 ms and brings it to its end.
+// One NCCL communicator with its stream, its collectives in flight, and its caretaker: the thread that checks it every
+// 50 ms and ends it.
 //
 // The user's thread may be anywhere when a peer dies: in a synchronisation of the device library that ends only when
 // NCCL's kernels do, or inside a call of NCCL, which connects at the first collective of a kind and waits for the other
-// ranks meanwhile. So the caretaker alone aborts, in two steps: the root, which is its own once the wire-up is through
-// and which nobody is inside of; that ends the kernels and lets the user's thread return from NCCL. Then, when that
-// thread is out, the child that it used. A thread that NCCL does not let go even so stays there, and the host ends the
-// process: it does so 1.5 s after it has asked for the end of the case.
+// ranks meanwhile. So the caretaker alone aborts, in two steps. First it aborts the root, which is its own after the
+// wire-up and which nobody is inside of: that ends the kernels and lets the user's thread return from NCCL. When that
+// thread is out, it aborts the child that the thread used. If NCCL still does not let the thread go, the thread stays
+// there, and the host ends the process 1.5 s after it has asked for the end of the case.
 //
 // Graphs: a collective that is enqueued during a capture becomes part of the graph. Nothing in the graph watches or
-// times it; a replay does, by an event before and one behind the launch, so that it costs what NCCL's kernels do.
+// times it. A replay does, by an event before and one behind the launch, so that it costs what NCCL's kernels do.
 // Between begin and end of a replay, `timeout` counts for all that the graph holds. NCCL finalizes or aborts no
-// communicator while such a graph is there. So the root, of which no graph knows, is aborted as ever, which ends the
-// kernels of a replay and lets the user's thread go; the child, in every case, when the last graph is gone. Symmetric
-// kernels of NCCL 2.28 do not look at the flag of an abort: what waits in one is freed by the end of the process alone.
+// communicator while such a graph exists. No graph knows the root, so it is aborted as ever, which ends the kernels of
+// a replay and lets the user's thread go. The child is always aborted when the last graph is gone. Symmetric kernels of
+// NCCL 2.28 ignore the abort flag: only the end of the process frees a thread that waits in one.
 //
-// Locks, in this order when both are held: nccl_ around every call of NCCL until NCCL is ready for the next, the abort
-// of the root excepted; mutex_ around the ring and the state, never held where CUDA may block because its queue is
+// Locks, in this order when both are held. nccl_: around every call of NCCL until NCCL is ready for the next, except
+// the abort of the root. mutex_: around the ring and the state, never held where CUDA may block because its queue is
 // full. The caretaker takes them every 50 ms for a moment, and no call wakes it, so that a collective finds them free.
 #pragma once
 #include <assay/comm.h>
@@ -152,7 +152,7 @@ class Session {
   bool in_series_ = false;
   std::uint64_t capture_ = 0;         // the last one in which a collective was enqueued
   CapturedCollectives captured_;      // in it
-  std::vector<Event> captured_ends_;  // of its collectives, where they have a stream of their own; used again
+  std::vector<Event> captured_ends_;  // of its collectives, where they have a separate stream; used again
   std::uint64_t captured_waited_ = 0;
   const std::shared_ptr<std::atomic<int>> live_graphs_ = std::make_shared<std::atomic<int>>(0);
   Ticket watched_ = 0;  // the caretaker's: this one was running at `watched_since_`

@@ -55,7 +55,7 @@ void Session::wait_captured(Ticket ticket, std::uint64_t capture) {
 void Session::replay(const CapturedCollectives& captured, compute::Graph& graph) {
   require_usable("the replay of a graph");
   if (in_series_) throw Error(ASSAY_INVALID_ARGUMENT, "the replay of a graph in a series; expected end_series() first");
-  // One communicator does one thing after the other, also where its collectives have a stream of their own.
+  // One communicator does one thing after the other, even if its collectives have a separate stream.
   if (const Ticket last = ring_.last_ticket(); last > waited_) wait(last);
   on_gpu([&] {
     Flight& flight = begin_call("graph", captured.bytes, true);

@@ -1,4 +1,4 @@
-// What a session says of itself, and is told.
+// What a session reports, and what it receives.
 #pragma once
 #include <assay/plugin.hpp>
 

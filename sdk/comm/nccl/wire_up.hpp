@@ -1,4 +1,4 @@
-// What the ranks tell each other before NCCL is asked anything: where their GPUs are, and the id of the communicator.
+// What the ranks exchange before NCCL is asked anything: where their GPUs are, and the id of the communicator.
 #pragma once
 #include <assay/comm.h>
 
@@ -16,8 +16,8 @@ struct WiredUp {
   std::string note;  // for the record: see Sharing; may be empty
 };
 
-// Every rank calls it with the same `number`, which tells the communicators of one case apart. `set_variable` sets a
-// variable of the environment that has no value yet. Throws assay::Error; without a text where the host has it already.
+// Every rank calls it with the same `number`, which distinguishes the communicators of one case. `set_variable` sets an
+// environment variable unless it has a value. Throws assay::Error; without a text where the host has it already.
 WiredUp wire_up(std::unique_ptr<Library> library, const assay_comm& ranks, std::int64_t number, Stream compute,
                 std::int32_t max_channels, void (*set_variable)(const char* name, const char* value),
                 Timing timing = {}, bool on_compute_stream = false);

@@ -1,5 +1,5 @@
-// libassay_comm_gloo.so and libassay_comm_nccl.so of the folder lib/assay/planned: ranks that are not there. A
-// collective is told to whoever plans, and moves nothing.
+// libassay_comm_gloo.so and libassay_comm_nccl.so of the folder lib/assay/planned: ranks that do not exist. A
+// collective reports itself to the planner and moves nothing.
 #include <assay/device.h>
 #include <assay/planning.h>
 #include <assay/comm/communicator.hpp>
@@ -40,37 +40,37 @@ class PlannedCommunicator final : public Communicator {
   std::int32_t size() const override { return size_; }
   void register_memory(void*, std::size_t) override {}
 
-  // What a rank has to send, whatever the algorithm, also where the switch adds and copies: of a sum its terms of the
-  // parts that are others', and the result of its own part once; of a gathering its own part once.
+  // What a rank has to send, whatever the algorithm, even if the switch adds and copies. For a sum: its terms of the
+  // other ranks' parts, and the result of its own part once. For a gathering: its own part once.
   Ticket all_reduce(const compute::Tensor& send, const compute::Tensor&, Reduction) override {
-    return told("all_reduce", size_ > 1 ? send.bytes() : 0);
+    return report("all_reduce", size_ > 1 ? send.bytes() : 0);
   }
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor&, Reduction) override {
     const auto ranks = static_cast<std::uint64_t>(size_);
-    return told("reduce_scatter", send.bytes() / ranks * (ranks - 1));
+    return report("reduce_scatter", send.bytes() / ranks * (ranks - 1));
   }
   Ticket reduce(const compute::Tensor& x, std::int32_t root, Reduction) override {
-    return told("reduce", root == rank_ ? 0 : x.bytes());
+    return report("reduce", root == rank_ ? 0 : x.bytes());
   }
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor&) override {
-    return told("all_gather", size_ > 1 ? send.bytes() : 0);
+    return report("all_gather", size_ > 1 ? send.bytes() : 0);
   }
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override {
-    return told("broadcast", root == rank_ && size_ > 1 ? x.bytes() : 0);
+    return report("broadcast", root == rank_ && size_ > 1 ? x.bytes() : 0);
   }
   Ticket all_to_all(const compute::Tensor& send, const compute::Tensor&) override {
     const auto ranks = static_cast<std::uint64_t>(size_);
-    return told("all_to_all", send.bytes() / ranks * (ranks - 1));
+    return report("all_to_all", send.bytes() / ranks * (ranks - 1));
   }
   Ticket all_to_all_v(const compute::Tensor& send, std::span<const std::int64_t> send_rows, const compute::Tensor&,
                       std::span<const std::int64_t>) override {
     const auto own = static_cast<std::size_t>(send_rows[static_cast<std::size_t>(rank_)]);
-    return told("all_to_all_v", send.bytes() - own * row_bytes(send));
+    return report("all_to_all_v", send.bytes() - own * row_bytes(send));
   }
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor&, std::int32_t) override {
-    return told("send_receive", to == rank_ ? 0 : send.bytes());
+    return report("send_receive", to == rank_ ? 0 : send.bytes());
   }
-  // Of a graph's collectives it is told when the graph is launched, as of the operations in it.
+  // Collectives of a graph are reported when the graph is launched, like the operations in it.
   bool captures() const override { return backend_ == "nccl"; }
   std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes, Registration best) override;
   Ticket end_series() override { return ticket_; }
@@ -80,7 +80,7 @@ class PlannedCommunicator final : public Communicator {
   Totals take_totals() override { return std::exchange(totals_, Totals{}); }
 
  private:
-  Ticket told(const char* name, std::uint64_t bytes) {
+  Ticket report(const char* name, std::uint64_t bytes) {
     const assay_planned_operation operation{sizeof operation,          name, ASSAY_OPERATION_COLLECTIVE,
                                             ASSAY_ARITHMETIC_UNSTATED, 0,    bytes};
     planning_.tell(&operation);

@@ -22,11 +22,11 @@ namespace {
 
 constexpr double attention_at_once = 1 << 24;  // less is looked at whole
 constexpr std::int64_t pairs_of_many = 4, rows_of_head = 8;
-constexpr std::int64_t rows_of_drawn_head = 16;  // of a causal head the first ones, which see few keys, tell nothing
+constexpr std::int64_t rows_of_drawn_head = 16;  // the first rows of a causal head see few keys and prove nothing
 
-// Of sums of independent draws. By Bernstein's inequality one of a billion is further from its mean than these come to.
-// Of so many rows, each of which has some terms of like size and drops one of them or more, the spread is known within
-// a factor.
+// For sums of independent draws. By Bernstein's inequality, one in a billion is further from its mean than these
+// limits. The last two: so many rows, each with some terms of like size and one or more of them dropped, give the
+// spread within a factor.
 constexpr double most_deviations_of_draws = 6.4, most_of_one_draw = 13.4;
 constexpr double terms_of_a_sum = 4, spread_within = 8;
 constexpr std::size_t enough_rows_of_draws = 32;
@@ -259,7 +259,7 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
         weights += weight;
         squares += weight * weight;
       }
-      const bool tells = weights > 0 && weights * weights >= std::fmax(terms_of_a_sum, (1 + odds) / odds) * squares;
+      const bool decides = weights > 0 && weights * weights >= std::fmax(terms_of_a_sum, (1 + odds) / odds) * squares;
       double differences = 0;
       for (std::size_t c = 0; c < h.value_width; ++c) {
         double expected = 0, terms = 0, least = 0, variance = 0, largest = 0;
@@ -282,7 +282,7 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
         const double difference = found[r * h.value_width + c] - expected;
         differences += difference * difference;
       }
-      if (!tells) continue;
+      if (!decides) continue;
       spread += differences / (odds * weights);
       ++rows_of_draws;
     }

@@ -1,5 +1,6 @@
-// Mixtures of experts. What says where rows lie is looked at whole; of numbers some rows; of products by groups, like
-// those of products.cpp, the first of each kind in all groups and all rows by their signed sums, of others some groups.
+// Mixtures of experts. What says where rows lie is checked whole; numbers by some rows. The first grouped product of
+// each kind is checked in all groups and all rows by signed sums, like those of products.cpp, and others in some
+// groups.
 #include <algorithm>
 #include <cmath>
 #include <functional>

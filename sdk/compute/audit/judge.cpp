@@ -8,8 +8,8 @@ namespace {
 
 // Roundings in fp32, half a unit each, that an element's terms may meet: the longest expressions (norms' backward,
 // GELU's) round about eight times, and functions in fp32 (exp, tanh, erf) are right within four units, which is eight
-// more. Sums over rows or columns bring the absolute values of all terms, of which roundings at random leave less. On
-// the devices that were looked at 4 of these were found at most.
+// more. Sums over rows or columns count the absolute values of all terms; random roundings leave less. On the devices
+// measured, at most 4 of these were found.
 constexpr double fp32_roundings = 16;
 
 std::string shape_of(const Tensor& t) {

@@ -16,8 +16,8 @@ class AuditedBackend::Judge {
 
   Judge(Backend& backend, const AuditLimits& limits) : backend_(backend), limits_(limits), left_(limits.total) {}
 
-  // Whether the operation that is to come is looked at; `signature` tells kinds and shapes apart, `cost` counts as
-  // AuditLimits does. Nothing in Mode::prepare.
+  // Whether to check the next operation. `signature` distinguishes kinds and shapes; `cost` counts as in AuditLimits.
+  // Nothing in Mode::prepare.
   bool begins(const std::string& operation, const Tensor& of, double cost, const std::string& signature = "");
   // Whether none of its kind and shape was looked at yet.
   bool is_new(const std::string& operation, const Tensor& of, const std::string& signature) const {
@@ -31,11 +31,11 @@ class AuditedBackend::Judge {
   // Something of an operation that is looked at otherwise, and that is not checked here.
   void leave_out(const std::string& what) { left_out_.insert(what); }
   void leave_out_of_this(const std::string& what) { left_out_.insert(what + ' ' + operation_); }
-  // An element: `terms` is the sum of the absolute values that were added up for it, or more, and `stored` says by how
-  // much more than the type's rounding of the result it may differ, for what was rounded to 16 bits on the way.
+  // An element. `terms` is at least the sum of the absolute values that were added up for it. `stored` is how much it
+  // may differ beyond the type's rounding of the result, for what was rounded to 16 bits on the way.
   void element(const Tensor& of, const char* tensor, std::int64_t place, double found, double expected, double terms,
                double stored = 0);
-  // An element that has `allowed` of its own.
+  // An element with its own `allowed`.
   void within(const char* tensor, std::int64_t place, double found, double expected, double allowed);
   [[noreturn]] void wrong(const char* tensor, const std::string& what) const;
 

@@ -1,4 +1,4 @@
-// Lines of numbers of 8 bits, each with a scale of its own.
+// Lines of numbers of 8 bits, each with its own scale.
 #pragma once
 #include <assay/compute/eight_bit.hpp>
 

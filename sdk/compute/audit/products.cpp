@@ -56,7 +56,7 @@ std::string signature_of(const op::Matmul& op, std::int64_t k) {
   return signature;
 }
 
-// Whether the tensors' shapes fit; the device refuses a product of which they do not.
+// Whether the tensors' shapes fit; the device refuses a product if they do not.
 bool fits(const op::Matmul& op) {
   const Tensor &a = op.a, &b = op.b, &c = op.c;
   if (c.rank < 2 || a.rank != c.rank || b.rank != c.rank) return false;

@@ -8,9 +8,9 @@
 
 namespace assay::compute::audit {
 
-// A signed sum of independent roundings is normal, or narrower where they are bounded. The deviation that is computed
-// below is at least 1.3 times the true one (a number's rounding, relative, is 0.74 of its bound's on average over a
-// binade), so that six of it are eight of the true one: beyond it is one sum of 10^15.
+// A signed sum of independent roundings is normal, or narrower where they are bounded. The deviation computed below is
+// at least 1.3 times the true one: a number's rounding, relative, is on average over a binade 0.74 of its bound's. So
+// six of it are eight of the true one, and one sum of 10^15 is beyond it.
 inline constexpr double most_deviations = 6;
 // The root mean square over many rows is known well where they differ. Where all are alike it is that of one draw, and
 // three of these deviations are four of the true one.

@@ -34,7 +34,7 @@ std::string slug(std::string_view text) {
   return name;
 }
 
-// Of what a name would be too long for. FNV-1a, 8 digits: two that share them are told apart by what is in the file.
+// For what is too long for a name. FNV-1a, 8 digits: the file's contents distinguish two that share them.
 std::string digest(const std::string& text) {
   std::uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -80,7 +80,7 @@ fs::path new_file_beside(const fs::path& file) {
   std::random_device random;
   for (;;) {
     const std::string name = file.string() + "." + std::to_string(random()) + ".new";
-    // The mode is the user's usual one: umask(2) tells it only by changing it for all threads.
+    // The mode is the user's usual one: umask(2) reads it only by changing it for all threads.
     const int made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (made < 0 && errno == EEXIST) continue;
     if (made < 0) throw std::system_error(errno, std::generic_category(), "no file can be made beside it");

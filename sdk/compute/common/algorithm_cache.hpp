@@ -1,9 +1,9 @@
 // Which algorithm won for which operation, kept between runs: timing the candidates of a model's products takes
 // seconds, and two processes that time them anew may choose differently. For all devices; tested without a GPU.
 //
-// What is fastest depends on the device, its driver and clocks or its threads, and the library: each combination has a
-// file of its own, and is timed anew. The file is a help and no condition, unless it is asked for
-// (ASSAY_ALGORITHMS=fixed): one that is corrupt, or cannot be written, is a warning on stderr.
+// The fastest algorithm depends on the device, its driver and clocks or its threads, and the library. Each combination
+// has its own file and is timed anew. The file is optional unless it is requested (ASSAY_ALGORITHMS=fixed): if it is
+// corrupt or cannot be written, a warning goes to stderr.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace assay::compute {
 // What a choice was made under.
 struct TuningConditions {
   std::string device, library;  // "NVIDIA H200", "cublasLt 13.1.0"
-  std::string driver;           // "580.95.05"; "" where it is not told; "none" of a processor
-  std::string limits;           // of clocks and power, or threads; "" where they are not told
+  std::string driver;           // "580.95.05"; "" if unknown; "none" for a processor
+  std::string limits;           // of clocks and power, or threads; "" if unknown
   bool operator==(const TuningConditions&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// What libraries have chosen for the operations of this process, told to the host (assay.algorithms/1).
+// Reports to the host what libraries have chosen for the operations of this process (assay.algorithms/1).
 #pragma once
 #include <string>
 

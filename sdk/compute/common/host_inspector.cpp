@@ -258,7 +258,7 @@ std::uint64_t HostInspector::hash(const Tensor& t) {
 
 namespace {
 
-// Sums over rows of a matrix of which the elements of a row lie one beside the other, or of any at all.
+// Sums over rows of a matrix, whether or not the elements of a row are adjacent.
 struct RowsOfMatrix {
   const Tensor& t;
   const LineWeights &over_columns, &over_rows;

@@ -1,5 +1,5 @@
-// What kernels are told of a checked operation: rows, steps and factors. The part of an operation's arguments that is
-// the same on every device.
+// What kernels need of a checked operation: rows, steps and factors. This part of an operation's arguments is the same
+// on every device.
 #pragma once
 #include <assay/compute/operations.hpp>
 

@@ -175,7 +175,7 @@ void check(const op::Sgd& op) {
 
 namespace {
 
-// Matrices of which each one's elements lie one after the other, and one step leads from each to the next.
+// Matrices whose elements are contiguous each, with one step from each matrix to the next.
 void require_matrices(const char* operation, const char* name, const Tensor& t, const Tensor& like) {
   require_rank(operation, t, 2);
   if (t.dim(0) != like.dim(0) || t.dim(1) != like.dim(1))

@@ -1,4 +1,4 @@
-// ParallelJobs runs jobs on threads of their own; PostponedCalls keeps the calls that have to wait for them. Plain C++.
+// ParallelJobs runs jobs on its own threads; PostponedCalls keeps the calls that have to wait for them. Plain C++.
 #pragma once
 #include <assay/compute/host_threads.hpp>
 #include <assay/plugin.hpp>

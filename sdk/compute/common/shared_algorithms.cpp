@@ -40,13 +40,13 @@ void SharedAlgorithms::read_next() {
     return;
   }
   try {
-    const json told = json::parse(text);
-    told_.emplace(told.at("made_for").get<std::string>(),
-                  CachedAlgorithm{told.at("algorithm").get<std::string>(), told.at("microseconds").get<double>()});
+    const json choice = json::parse(text);
+    told_.emplace(choice.at("made_for").get<std::string>(),
+                  CachedAlgorithm{choice.at("algorithm").get<std::string>(), choice.at("microseconds").get<double>()});
   } catch (const json::exception& e) {
-    throw Error(ASSAY_INTERNAL, fmt::format("another rank has told of an algorithm in words that this one does not "
-                                            "know: {}",
-                                            e.what()));
+    throw Error(
+        ASSAY_INTERNAL,
+        fmt::format("another rank sent its choice of an algorithm in a form that this rank cannot read: {}", e.what()));
   }
 }
 
@@ -65,14 +65,14 @@ void SharedAlgorithms::tell(const std::string& key, const CachedAlgorithm& algor
   if (!exchange_) return;
   decide();
   if (role_ != Role::leader) return;
-  const json told{{"made_for", key}, {"algorithm", algorithm.algorithm}, {"microseconds", algorithm.microseconds}};
-  exchange_->put(devices_, next_, told.dump());
+  const json choice{{"made_for", key}, {"algorithm", algorithm.algorithm}, {"microseconds", algorithm.microseconds}};
+  exchange_->put(devices_, next_, choice.dump());
   ++next_;
 }
 
-std::string origin_of_told(const CachedAlgorithm& told) {
-  if (told.microseconds <= 0) return "not measured, as on another rank";
-  return fmt::format("{:.1f} us, measured by another rank", told.microseconds);
+std::string origin_of_told(const CachedAlgorithm& choice) {
+  if (choice.microseconds <= 0) return "not measured, as on another rank";
+  return fmt::format("{:.1f} us, measured by another rank", choice.microseconds);
 }
 
 }  // namespace assay::compute

@@ -1,10 +1,9 @@
-// What one of several ranks has found by timing, taken by the others whose devices are alike. For all devices; tested
-// without a GPU.
+// What one rank has found by timing, taken over by the ranks with equal devices. For all devices; tested without a GPU.
 //
-// The first of them that needs an algorithm leads: it chooses as if it were alone and tells each choice as it makes it.
-// The others follow: they take what they are told, in whatever order they want it, and choose for themselves what the
-// leader turns out not to prepare. The leader waits for nobody, so that no order of operations ends in a deadlock, and
-// followers are one operation behind it, with their devices idle. They write nothing of it to a file.
+// The first rank that needs an algorithm leads: it chooses as if it were alone and announces each choice as it makes
+// it. The others follow: they take the announced choices in whatever order they need them, and choose for themselves
+// what the leader does not prepare. The leader waits for nobody, so no order of operations ends in a deadlock.
+// Followers are one operation behind it, with their devices idle. They write no file.
 #pragma once
 #include <assay/compute/algorithm_exchange.hpp>
 
@@ -32,7 +31,7 @@ class SharedAlgorithms {
   // Of a follower, what the leader has chosen for `key`: waits until it has, or has ended. Nothing where nothing is
   // shared, on the leader, and where the leader does not prepare `key`. Throws COMM_ERROR, as the exchange does.
   std::optional<CachedAlgorithm> find(const std::string& key);
-  // What has been chosen here; a leader tells it. `microseconds` is 0 of what was not timed.
+  // A choice made here; a leader announces it. `microseconds` is 0 if it was not timed.
   void tell(const std::string& key, const CachedAlgorithm& algorithm);
 
  private:
@@ -51,6 +50,6 @@ class SharedAlgorithms {
 };
 
 // "12.3 us, measured by another rank", for the list of primitives.
-std::string origin_of_told(const CachedAlgorithm& told);
+std::string origin_of_told(const CachedAlgorithm& choice);
 
 }  // namespace assay::compute

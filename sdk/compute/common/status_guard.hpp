@@ -1,5 +1,5 @@
-// How the functions of an extension, which lie in a file of their own, leave the text of a failure where the device
-// table's error_text() finds it: through the table's own guard, handed over with the question for the extension.
+// Extensions lie in separate files. Their functions leave the text of a failure where the device table's error_text()
+// finds it: through the table's own guard, handed over with the request for the extension.
 #pragma once
 #include <assay/abi.h>
 

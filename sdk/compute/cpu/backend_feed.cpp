@@ -1,5 +1,5 @@
-// Feeds: the device's memory is the host's, so that what was filled is there already. The twins in device memory are
-// the host buffers themselves, and a feed holds no memory of its own.
+// Feeds: the device's memory is the host's, so filled data is there already. The twins in device memory are the host
+// buffers themselves, and a feed holds no extra memory.
 #include <cstring>
 
 #include "cpu_backend.hpp"

@@ -36,7 +36,7 @@ std::size_t room_of(const Tensor& t) { return (t.bytes() + 63) / 64 * 64; }
 // Scratch for a piece of rows of `t`, of so many rows.
 Tensor piece_like(const Tensor& t, std::int64_t rows) { return {nullptr, t.dtype, {rows, t.dim(1)}}; }
 
-// `left` rows from `first` on, as a piece of more rows of which the others are 0: in the memory of `piece`.
+// The `left` rows from `first` on as a piece with `rows` rows, the rest 0: in the memory of `piece`.
 Tensor padded(const Tensor& t, std::int64_t first, std::int64_t left, const Tensor& piece, std::int64_t rows) {
   const Tensor there = t.slice(0, first, left), rest = piece.slice(0, left, rows - left);
   std::memcpy(piece.data, there.data, there.bytes());

@@ -31,7 +31,7 @@ std::size_t bytes_of(const std::string& size) {
 
 struct Cache {
   int level = 0;
-  std::string shared_by;  // processors: what tells two caches of a level apart
+  std::string shared_by;  // processors: distinguishes two caches of a level
   std::size_t bytes = 0;
 };
 

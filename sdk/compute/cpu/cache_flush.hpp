@@ -5,7 +5,7 @@
 
 namespace assay::cpu {
 
-// Of all last-level caches of the processors that this process may use, together; 0 where the kernel does not tell.
+// Of all last-level caches of the processors that this process may use, together; 0 if the kernel does not report them.
 std::size_t last_level_cache_bytes();
 
 inline constexpr std::size_t cache_line_bytes = 64;

@@ -16,7 +16,7 @@ namespace assay::cpu {
 // The interface and the shared checks, by their own names.
 using namespace compute;
 
-// What a kernel is told of a checked dropout. Reads the step: while executing alone.
+// A kernel's arguments of a checked dropout. Reads the step: while executing alone.
 inline DropoutArgs dropout_args(const Dropout& d) {
   const DropoutRule rule = dropout_rule(d.probability);
   DropoutArgs args{rule.drop_below, rule.factor, d.seed, d.stream, 0};

@@ -22,6 +22,7 @@
 #include "host_memory.hpp"
 #include "mapped_pages.hpp"
 #include "matmul.hpp"
+#include "probes.hpp"
 #include "telemetry.hpp"
 
 using Clock = std::chrono::steady_clock;
@@ -209,6 +210,7 @@ const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, ASSAY_EXT_CACHE) == 0) return &cache;
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
   if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
+  if (const void* probe = assay::cpu::probe_extension(id, guard_call)) return probe;
   return assay::cpu::telemetry_extension(id, guard_call);
 }
 

@@ -19,7 +19,7 @@ namespace {
 using compute::size_of;
 using memory_type = dnnl::memory::data_type;
 
-// ---- the problem, as oneDNN is told of it --------------------------------------------------------------------------
+// ---- the problem, as oneDNN receives it ----------------------------------------------------------------------------
 
 // A product [batch..., m, k] x [batch..., k, n]. Also the key of the cache: no padding, compared as bytes.
 struct Problem {
@@ -161,14 +161,14 @@ dnnl::primitive_attr attributes_of(const Problem& p) {
   return attributes;
 }
 
-// oneDNN offers its block-wise kernel first and its packing GEMM after it. For one large product of fp32 the second is
-// the faster without transposes (measured on Zen 4: up to 14% where the inner dimension is wide), and by a few percent
-// with one transpose once the dimension of tokens, m of a b' and k of a' b, is large. Below that it is no faster, and
-// it suffers more when another process takes a core, since its threads wait for each other more often. Where all rows
-// of b begin at the same place of a page it is more than twice as fast (on an Intel processor with AMX, 61 GFLOP/s
-// against 151 of one core), presumably since they crowd each other out of the block-wise kernel's cache. A bias it adds
-// in a pass of its own, which costs more than it gains unless the rows of c are long (3% to 10% at 384 and 512 columns,
-// 6% the other way at 8192). Products of bf16 it packs at half the rate of a block-wise kernel with AMX.
+// oneDNN offers its block-wise kernel first and its packing GEMM after it. For one large product of fp32 the packing
+// GEMM is faster: without transposes (measured on Zen 4: up to 14% where the inner dimension is wide), and by a few
+// percent with one transpose once the dimension of tokens, m of a b' and k of a' b, is large. Below that it is no
+// faster, and it suffers more when another process takes a core, since its threads wait for each other more often.
+// Where all rows of b begin at the same place of a page it is more than twice as fast (on an Intel processor with AMX,
+// 61 GFLOP/s against 151 of one core), presumably since they crowd each other out of the block-wise kernel's cache. It
+// adds a bias in a separate pass, which costs more than it gains unless the rows of c are long (3% to 10% at 384 and
+// 512 columns, 6% the other way at 8192). It packs products of bf16 at half the rate of a block-wise kernel with AMX.
 bool prefers_packing(const Problem& p, std::string_view first) {
   constexpr std::int64_t many_tokens = 1536, long_row = 4096, page_bytes = 4096;
   if (first.find("amx") != std::string_view::npos) return false;

@@ -13,7 +13,7 @@ namespace assay::cpu {
 // Rounds up to the 64 bytes at which oneDNN likes its operands to begin.
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// What oneDNN is told of a product c = a b. A bias that is empty is none.
+// What oneDNN receives of a product c = a b. An empty bias means none.
 struct MatmulDescription {
   dnnl::memory::desc a, b, c, bias;
   dnnl::primitive_attr attributes;

@@ -171,9 +171,9 @@ MatmulTuner::Choice MatmulTuner::choose(const std::string& key, std::int64_t mul
                                         const dnnl::stream& stream, compute::Tuning tuning) {
   if (!settings_.tune || candidates.size() < 2 || multiply_adds < fewest_multiply_adds) return {0, not_timed};
   if (tuning == compute::Tuning::measured)
-    if (const auto told = shared_.find(key))
+    if (const auto known = shared_.find(key))
       for (std::size_t i = 0; i < candidates.size(); ++i)
-        if (candidates[i].name == told->algorithm) return {i, compute::origin_of_told(*told), told->microseconds};
+        if (candidates[i].name == known->algorithm) return {i, compute::origin_of_told(*known), known->microseconds};
   Choice choice = choose_alone(key, multiply_adds, description, candidates, engine, stream, tuning);
   if (tuning == compute::Tuning::measured) shared_.tell(key, {candidates[choice.candidate].name, choice.microseconds});
   return choice;

@@ -1,14 +1,14 @@
-// Chooses how oneDNN carries a product out by timing its candidates on memory of its own, and keeps what it found in a
-// file for the processes to come (common/algorithm_cache.hpp).
+// Chooses how oneDNN carries a product out: times its candidates on separate memory and keeps the result in a file for
+// later processes (common/algorithm_cache.hpp).
 //
-// Bounded: small products are not timed, one takes about half a second (more only where its least number of rounds
-// does), and all of a process half a minute; whatever is left out runs the first candidate. So does a product whose
-// times are unsteady, and that choice is not kept: the next process tries again.
+// Bounded: small products are not timed, one takes about half a second (more only if its least number of rounds does),
+// and all of a process half a minute. Whatever is left out runs the first candidate. So does a product with unsteady
+// times; that choice is not kept, and the next process tries again.
 //
-// Ranks of a case run what one of them has chosen (common/shared_algorithms.hpp), where they prepare the same products
-// on processors that are alike; else they may choose differently, as two processes may. Nothing depends on it: what
-// ranks must have in common to the bit (weights, averaged gradients) is computed from what they have exchanged, by sums
-// of a fixed order, and each rank's own products enter it once.
+// Ranks of a case run what one of them has chosen (common/shared_algorithms.hpp), if they prepare the same products on
+// equal processors; else they may choose differently, as two processes may. Nothing depends on it: what ranks must
+// share to the bit (weights, averaged gradients) is computed from exchanged data, by sums of a fixed order, and each
+// rank's own products enter it once.
 #pragma once
 #include <assay/compute/backend.hpp>
 

@@ -87,7 +87,7 @@ float compensated(const Term& term, std::int64_t count) {
   return sum;
 }
 
-// The rule is told with Cascade.
+// Cascade states the rule.
 template <class Total, class Term>
 float cascade(const Term& term, std::int64_t count, std::int64_t lanes) {
   const Cascade c(count, lanes);

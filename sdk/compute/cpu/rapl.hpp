@@ -13,7 +13,7 @@ class RaplCounter {
  public:
   explicit RaplCounter(const std::filesystem::path& folder = "/sys/class/powercap");
 
-  // Since the first call; nothing where no package tells, or one of them has stopped telling.
+  // Since the first call; nothing if no package reports, or one of them has stopped reporting.
   std::optional<double> energy_j();
 
  private:

@@ -1,5 +1,5 @@
-// How the rows of a group are cut into pieces for which a product was made beforehand: how many rows a group has is
-// known when it runs, and to make a product of oneDNN takes longer than many of them take to run.
+// Cuts the rows of a group into pieces for which a product was made beforehand. How many rows a group has is known only
+// when it runs, and making a oneDNN product takes longer than running many of them.
 #pragma once
 #include <cstdint>
 
@@ -17,8 +17,8 @@ inline std::int64_t piece_that_covers(std::int64_t rows) {
   return piece;
 }
 
-// Calls piece(rows, left): a piece of `rows` for the next of the group's rows, of which `left` are not done yet. The
-// last piece may have more than that.
+// Calls piece(rows, left): a piece of `rows` for the next rows of the group; `left` rows of the group are not done yet.
+// The last piece may have more rows than that.
 template <class F>
 void for_each_piece(std::int64_t count, F&& piece) {
   for (std::int64_t left = count; left > 0;) {

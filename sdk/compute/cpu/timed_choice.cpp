@@ -70,7 +70,7 @@ TimedChoice choose_by_time(std::size_t count, const std::function<std::optional<
     });
   }
 
-  // One that could not be told from noise is no rival, but the first must be known to be compared with.
+  // A candidate lost in noise is no rival, but the first one must be known to be compared with.
   std::erase_if(entries, [&](const Entry& e) { return e.candidate != 0 && !e.is_steady(limits); });
   if (!entries.front().is_steady(limits)) return choice;
   auto chosen = std::min_element(entries.begin(), entries.end(),

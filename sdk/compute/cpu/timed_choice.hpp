@@ -1,11 +1,11 @@
 // Which of several ways to do the same is the fastest, found by doing it. Knows neither oneDNN nor a clock: tests play
 // the times.
 //
-// A processor is rarely ours alone. A round during which a thread of ours waited for one does not count, and what a
-// neighbour does beside that (caches, clocks, a virtual machine's own rounds) only ever makes a run longer: so the
+// A processor is rarely ours alone. A round during which a thread of ours waited for one does not count. What a
+// neighbour does beside that (caches, clocks, a virtual machine's own rounds) only ever makes a run longer, so the
 // figure of a candidate is the lower quartile of the rounds that count. Candidates take turns, so that what changes
-// meets all alike. What is taken where nothing is timed stays unless another is clearly faster, and it stays where the
-// times do not show which is: two processes, and two ranks, then choose alike more often than not.
+// meets all alike. The choice without timing stays unless another is clearly faster, and also if the times do not show
+// which is faster: two processes, and two ranks, then choose alike more often than not.
 #pragma once
 #include <cstddef>
 #include <functional>

@@ -5,8 +5,8 @@
 
 namespace assay::cpu {
 
-// Of all threads of this process together, since each began: the kernel's run_delay, from /proc/self/task/*/schedstat.
-// 0 where the kernel does not keep it. `root` is put before the path, so that a test can offer files of its own.
+// For all threads of this process together, since each began: the kernel's run_delay, from /proc/self/task/*/schedstat.
+// 0 if the kernel does not keep it. `root` is put before the path, so that a test can offer its own files.
 std::uint64_t waited_for_processor_ns(const std::string& root = "");
 
 }  // namespace assay::cpu

@@ -86,8 +86,8 @@ struct Plan {
   }
 };
 
-// Runs the candidates on memory of their own and keeps the fastest. One is run too: its kernels are then loaded, which
-// must not happen while a stream is being captured. Too little memory leaves the first as it is.
+// Runs the candidates on separate memory and keeps the fastest. A single one is run too: that loads its kernels, which
+// must not happen during a stream capture. With too little memory the first one stays.
 void try_out(Plan& plan, const std::vector<std::int64_t>& built, const AttentionKey& key, cudnnHandle_t handle,
              cudaStream_t stream) {
   constexpr int rounds = 3, launches_per_round = 4;
@@ -164,7 +164,7 @@ struct Chooser {
   // The name of the candidate that was chosen elsewhere, by the rank that leads or in an earlier process; or empty.
   std::string known(const AttentionKey& key, compute::Tuning tuning) const {
     if (tuning == compute::Tuning::measured)
-      if (const auto told = shared.find(key.text_with_strides())) return told->algorithm;
+      if (const auto choice = shared.find(key.text_with_strides())) return choice->algorithm;
     const auto kept = cache.find(key.text_with_strides());
     return kept ? kept->algorithm : "";
   }
@@ -305,7 +305,7 @@ struct AttentionPlans::Impl {
     return found->second;
   }
 
-  // On a thread of its own.
+  // On a separate thread.
   Candidates build_on(std::size_t thread, const AttentionKey& key, int wanted, const std::string& known) {
     check(cudaSetDevice(ordinal), "make the device current to a thread");
     std::optional<Handle>& own = tools->builders[thread];
@@ -398,6 +398,18 @@ AttentionSupport attention_support(const AttentionKey& key, std::string_view dev
   support.reason = find_candidates(*graph, nullptr);
   if (support.reason.empty()) support.candidates = static_cast<int>(graph->get_execution_plan_count());
   return support;
+}
+
+std::vector<AttentionSupport> attention_support(const std::vector<AttentionKey>& keys, cudaStream_t stream) {
+  const Handle handle(stream);
+  std::vector<AttentionSupport> all;
+  for (const AttentionKey& key : keys) {
+    const std::shared_ptr<fe::graph::Graph> graph = describe(key);
+    AttentionSupport& support = all.emplace_back();
+    support.reason = find_candidates(*graph, handle.get());
+    if (support.reason.empty()) support.candidates = static_cast<int>(graph->get_execution_plan_count());
+  }
+  return all;
 }
 
 }  // namespace assay::cuda

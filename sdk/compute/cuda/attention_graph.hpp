@@ -48,7 +48,7 @@ inline std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
   graph->set_io_data_type(key.dtype == compute::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
-  // Each document is a sequence of its own, of at most so many tokens.
+  // Each document is a separate sequence of at most so many tokens.
   const bool packed = key.documents > 0;
   const std::int64_t batch = packed ? key.documents : key.batch;
   const std::int64_t queries = packed ? key.longest : key.queries, keys = packed ? key.longest : key.keys;

@@ -53,8 +53,8 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   // Not looked at on a GPU: the graph of the backward has both on the gradient of a score.
   if (p.soft_cap > 0.0F && p.dropout > 0.0F)
     return "a soft cap and dropout given; 16-bit attention serves one of them: use fp32";
-  // cuDNN takes each document as a sequence of its own ("packed" or THD layout). Not looked at on a GPU is what is
-  // refused.
+  // cuDNN takes each document as a separate sequence ("packed" or THD layout). What is refused here has not been tried
+  // on a GPU.
   if (p.documents > 0) {
     if (!p.causal || p.queries != p.keys)
       return "documents given without a causal mask of as many queries as keys; 16-bit attention serves packed "
@@ -65,11 +65,6 @@ inline std::string attention_refusal(const AttentionProblem& p) {
     if (p.depth % 16 != 0)
       return "head dimension " + to_string(p.depth) +
              " given beside documents; 16-bit attention serves multiples of 16: use fp32, or the naive attention";
-    // cuDNN's own graph has them right (plugins/attention/README.md); the device's kernels around it are not yet run on
-    // a GPU with them.
-    if (p.value_depth() != p.depth)
-      return "values of width " + to_string(p.value_depth()) + " beside queries of " + to_string(p.depth) +
-             " given beside documents, which 16-bit attention has not yet run with: use fp32, or the naive attention";
     if (p.longest < 2)
       return "documents of one token each given; 16-bit attention serves a longest one of two tokens or more";
   }

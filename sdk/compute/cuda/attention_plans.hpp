@@ -116,5 +116,7 @@ struct AttentionSupport {
   std::string reason;  // cuDNN's text when there are none
 };
 AttentionSupport attention_support(const AttentionKey& key, std::string_view device_properties);
+// What it says to each of the keys on the GPU that is current on this thread. Nothing is built.
+std::vector<AttentionSupport> attention_support(const std::vector<AttentionKey>& keys, cudaStream_t stream);
 
 }  // namespace assay::cuda

@@ -270,7 +270,7 @@ std::unique_ptr<Graph> CudaBackend::capture(const std::function<void()>& enqueue
     enqueue();
     join_side();
   } catch (...) {
-    // Ends the capture of both lanes; what it says of its own is less than what is thrown.
+    // Ends the capture of both lanes; its own error says less than the exception in flight.
     (void)cudaStreamEndCapture(main, &captured);
     (void)GraphTemplate(captured);
     (void)cudaGetLastError();

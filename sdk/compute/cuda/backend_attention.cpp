@@ -1,4 +1,4 @@
-// Tiled attention: 16-bit types through cuDNN, fp32 through a kernel of our own (cuDNN has none). Attention runs on the
+// Tiled attention: 16-bit types through cuDNN, fp32 through our own kernel (cuDNN has none). Attention runs on the
 // main lane only: cuDNN's plans belong to its stream.
 #include "attention_operands.hpp"
 #include "attention_plans.hpp"
@@ -111,7 +111,7 @@ constexpr std::size_t random_bytes = 256;  // two numbers, and the alignment of 
 
 void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, AttentionPointers pointers,
                             const AttentionShape& shape, const Tensor& sinks, const Tensor& lse) {
-  // The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
+  // The side lane would need its own cuDNN handle and plans; no workload attends there.
   if (lane_ != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
   const std::size_t of_random = key.dropout > 0.0F ? random_bytes : 0,
                     of_sinks = key.sinks ? sinks_copy_bytes(sinks) : 0;

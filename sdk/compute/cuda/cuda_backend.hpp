@@ -1,4 +1,4 @@
-// The CUDA backend: cuBLASLt for matrix products, cuDNN for attention of 16-bit types, kernels of our own for the rest.
+// The CUDA backend: cuBLASLt for matrix products, cuDNN for attention of 16-bit types, our own kernels for the rest.
 // The operations are spread over backend_*.cpp by theme; each enqueues a kernel of kernels/ on the
 // lane in use. Nothing here waits for the device but upload, download and synchronize.
 #pragma once
@@ -70,7 +70,7 @@ class CudaBackend final : public compute::Backend {
   ASSAY_OPERATIONS(ASSAY_DECLARE_EXECUTE)
 #undef ASSAY_DECLARE_EXECUTE
 
-  // The two lanes have streams and scratch of their own. The workspace holds the main lane's scratch, then the side's.
+  // The two lanes have separate streams and scratch. The workspace holds the main lane's scratch, then the side's.
   struct Lane {
     cudaStream_t stream = nullptr;
     std::size_t scratch_bytes = 0;  // the most that an operation on it has asked for

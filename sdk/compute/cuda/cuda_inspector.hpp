@@ -1,5 +1,5 @@
-// The inspector of a GPU: kernels of its own over tensors where they lie (kernels/inspect.hpp). Where device memory is
-// short it computes on the host.
+// The inspector of a GPU: its own kernels over tensors where they lie (kernels/inspect.hpp). If device memory is short,
+// it computes on the host.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -26,6 +26,7 @@
 #include "device_uuid.hpp"
 #include "graph_events.hpp"
 #include "memory_account.hpp"
+#include "probes.hpp"
 #include "profiling.hpp"
 #include "telemetry.hpp"
 
@@ -46,8 +47,8 @@ namespace assay::cuda {
 
 bool has_context(const assay_device& device) noexcept { return device.has_context; }
 
-// Since CUDA 12 cudaSetDevice makes the primary context. What a thread that was never told a device asks of the runtime
-// makes one, too, but on device 0.
+// Since CUDA 12 cudaSetDevice makes the primary context. A runtime call from a thread that has set no device also makes
+// one, but on device 0.
 void need_context(assay_device& device) {
   if (device.has_context) return;
   check(cudaSetDevice(device.ordinal), "open the device");
@@ -79,7 +80,7 @@ std::int32_t count_devices() {
                           CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
 }
 
-// The driver's own number, "580.95.05", which the runtime does not tell. Empty where the kernel's file is hidden.
+// The driver's own number, "580.95.05", which the runtime does not report. Empty where the kernel's file is hidden.
 std::string driver_release() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line, word;
@@ -118,8 +119,8 @@ Function driver_function(const char* name) {
   return function;
 }
 
-// Of a part of a GPU the part's own, which the driver tells since CUDA 11.4 alone. The runtime's name of such a part
-// ends with its kind: "NVIDIA H200 MIG 1g.18gb".
+// For a part of a GPU, the part's own uuid, which only the driver reports, since CUDA 11.4. The runtime's name of such
+// a part ends with its kind: "NVIDIA H200 MIG 1g.18gb".
 std::string uuid_of(int ordinal, const cudaDeviceProp& properties) {
   cudaUUID_t uuid = properties.uuid;
   const auto device_of = driver_function<int (*)(int* device, int ordinal)>("cuDeviceGet");
@@ -324,6 +325,7 @@ const void* get_extension(const char* id) noexcept {
   if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   if (const void* account = assay::cuda::memory_account_extension(id)) return account;
   if (const void* events = assay::cuda::graph_events_extension(id, guard_call)) return events;
+  if (const void* probe = assay::cuda::probe_extension(id, guard_call)) return probe;
   if (const void* telemetry = assay::cuda::telemetry_extension(id, guard_call)) return telemetry;
   return assay::cuda::profiling_extension(id, guard_call);
 }

@@ -11,7 +11,7 @@ namespace assay::cuda {
 
 class GpuUse {
  public:
-  explicit GpuUse(int ordinal);  // without NVML driver and limits are not told
+  explicit GpuUse(int ordinal);  // without NVML, driver and limits are unknown
 
   compute::TuningConditions conditions(std::string library) const;
   // Whether a choice by these times, of the winner and in microseconds, may be kept for other processes: they are

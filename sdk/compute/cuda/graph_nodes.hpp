@@ -20,8 +20,8 @@ inline std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
   return nodes;
 }
 
-// Nothing of a node for whose kind the runtime has no name. Collectives that NCCL carries out by copy engines leave
-// such ones, batches of operations on memory, of which the driver alone knows.
+// Skips nodes for whose kind the runtime has no name. Collectives that NCCL carries out by copy engines leave such
+// nodes: batches of memory operations, which only the driver knows.
 inline std::optional<cudaGraphNodeType> type_of(cudaGraphNode_t node) {
   cudaGraphNodeType type{};
   if (cudaGraphNodeGetType(node, &type) == cudaSuccess) return type;

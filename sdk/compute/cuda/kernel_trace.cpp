@@ -84,7 +84,7 @@ void check_cupti(CUptiResult status, const char* what) {
 }
 
 struct Trace {
-  std::mutex mutex;  // CUPTI hands buffers over on a thread of its own
+  std::mutex mutex;  // CUPTI hands buffers over on its own thread
   std::set<std::string, std::less<>> names;
   std::vector<assay_traced_work> work;
   std::string failure;  // of a callback, which cannot throw

@@ -1,9 +1,9 @@
 // What ran on the GPU, from CUPTI's activity records. CUPTI is opened when the first trace begins: without one, neither
 // the library is needed nor a launch slower.
 //
-// Kernels of a captured graph come one by one, also of a graph that was made before the trace began (seen with CUDA 13
-// on replays of such graphs; what must be avoided is an empty trace before the capture, after which nothing is recorded
-// any more, and graph-level records, which replace those of the kernels).
+// Kernels of a captured graph come one by one, even if the graph was made before the trace began (seen with CUDA 13 on
+// replays of such graphs). Two things must be avoided: an empty trace before the capture, after which nothing is
+// recorded any more, and graph-level records, which replace those of the kernels.
 #pragma once
 #include <assay/profiling.h>
 

@@ -46,7 +46,7 @@ LtLayout make_layout(compute::DType dtype, std::int64_t width, std::int64_t line
   return layout;
 }
 
-// For reports: "?" where the library does not tell.
+// For reports: "?" if the library does not report it.
 template <class T>
 std::string config_of(const LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
   T value{};
@@ -206,7 +206,7 @@ bool LtProblem::accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const {
 
 cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const LtOperands& at,
                               void* workspace, cudaStream_t stream) const {
-  // Addresses are part of a description: this product has one of its own, which the library allows to be copied.
+  // Addresses are part of a description: this product has a separate one, which the library allows to be copied.
   cublasLtMatmulDescOpaque_t description = *description_.get();
   if (has_bias(key_)) set(&description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
   if (key_.scaled) {

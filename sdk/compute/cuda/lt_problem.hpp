@@ -43,8 +43,8 @@ class LtProblem {
 
   // What the heuristics offer, best guess first. Empty when there is none.
   std::vector<LtAlgorithm> candidates(cublasLtHandle_t handle, int most) const;
-  // The same algorithm with tiles of other sizes, of which the heuristics offer few: those first that should take the
-  // least time by how many of them the fullest multiprocessor has.
+  // The same algorithm with tiles of other sizes (the heuristics offer few). First come those with the least estimated
+  // time by the tiles of the fullest multiprocessor.
   std::vector<LtAlgorithm> with_other_tiles(cublasLtHandle_t handle, const LtAlgorithm& like, int multiprocessors,
                                             int most) const;
   // Fills in the workspace of an algorithm that comes from elsewhere; false when it cannot run here.

@@ -104,9 +104,9 @@ struct MatmulPlans::Impl {
   }
 
   bool take_told(Plan& plan, const MatmulKey& key) {
-    const std::optional<compute::CachedAlgorithm> told = shared.find(plan.operation);
-    if (!told || !take(plan, key, *told)) return false;
-    plan.origin = compute::origin_of_told(*told);
+    const std::optional<compute::CachedAlgorithm> choice = shared.find(plan.operation);
+    if (!choice || !take(plan, key, *choice)) return false;
+    plan.origin = compute::origin_of_told(*choice);
     return true;
   }
 

@@ -29,7 +29,7 @@ class MatmulPlans {
   MatmulPlans(const MatmulPlans&) = delete;
   MatmulPlans& operator=(const MatmulPlans&) = delete;
 
-  // cuBLASLt, and which of its algorithms are tried: where other candidates compete, what won before says nothing.
+  // cuBLASLt, and which of its algorithms are tried: where other candidates compete, earlier winners prove nothing.
   static std::string library();
   void set_tuning(compute::Tuning);  // of plans that are made from here on
   // Makes the key's plan unless it is there. UNSUPPORTED when cuBLASLt has no algorithm for it.

@@ -1,4 +1,4 @@
-// Finds the fastest of cuBLASLt's algorithms for a matrix product by running them on memory of its own.
+// Finds the fastest of cuBLASLt's algorithms for a matrix product by running them on separate memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -13,12 +13,12 @@ namespace {
 std::atomic<const assay_memory*> account = nullptr;
 
 void report(std::int64_t delta_bytes, const char* label) noexcept {
-  if (const assay_memory* told = account.load(); told && delta_bytes != 0)
-    told->report(told, ASSAY_MEMORY_WORKSPACE, delta_bytes, to_abi(label));
+  if (const assay_memory* host = account.load(); host && delta_bytes != 0)
+    host->report(host, ASSAY_MEMORY_WORKSPACE, delta_bytes, to_abi(label));
 }
 
 constexpr assay_memory_account extension{sizeof(assay_memory_account),
-                                         [](assay_device*, const assay_memory* told) noexcept { account = told; }};
+                                         [](assay_device*, const assay_memory* host) noexcept { account = host; }};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What this library takes of the GPU's memory beside what it is asked to allocate, told to the host
-// (assay.memory_account/1). Plain C++: who takes the memory says how much it is.
+// Reports to the host (assay.memory_account/1) what this library takes of the GPU's memory beside what it is asked to
+// allocate. Plain C++: whoever takes the memory says how much it is.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace assay::cuda {
 // What assay_device_api.get_extension gives for these ids; null for others. `guard` is the device table's own.
 const void* profiling_extension(const char* id, compute::StatusGuard guard) noexcept;
 
-// A kernel of its own name that keeps the stream busy for a millisecond.
+// A kernel with a recognisable name that keeps the stream busy for a millisecond.
 inline constexpr const char* trace_anchor_name = "assay_trace_anchor";
 void launch_trace_anchor(cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// How much scratch the kernels of our own want, by shape alone. Plain C++: the backend and the kernels use it, and so
+// How much scratch our own kernels want, by shape alone. Plain C++: the backend and the kernels use it, and so
 // does the device that stands in for a GPU (compute/planned).
 #pragma once
 #include <assay/compute/operations.hpp>

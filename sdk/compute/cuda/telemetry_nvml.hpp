@@ -1,4 +1,5 @@
-// What NVML tells of one GPU. Plain C++, without the CUDA runtime: a library that pretends to be NVML tests all of it.
+// What NVML reports of one GPU. Plain C++, without the CUDA runtime: a library that pretends to be NVML tests all of
+// it.
 #pragma once
 #include <assay/telemetry.h>
 
@@ -11,7 +12,7 @@
 
 namespace assay::cuda {
 
-// NVML, opened and initialised. The library stays loaded: the driver keeps threads of its own.
+// NVML, opened and initialised. The library stays loaded: the driver keeps its own threads.
 class NvmlLibrary {
  public:
   explicit NvmlLibrary(const char* file);  // throws Error(ASSAY_UNSUPPORTED) with the remedy
@@ -51,7 +52,7 @@ class NvmlReader {
   };
   template <class Function, class... Arguments>
   bool told(const char* what, Function* function, Arguments... arguments);
-  void read_clocks_and_power(assay_telemetry_sample& out);
+  void read_clocks_and_power(assay_telemetry_moment moment, assay_telemetry_sample& out);
   void read_utilisation(assay_telemetry_moment moment, assay_telemetry_sample& out);
   void read_processes(assay_telemetry_sample& out);
   // The first `count` of processes_: those of this process, and the others, where the list has ids of this container.

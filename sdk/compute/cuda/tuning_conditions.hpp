@@ -9,8 +9,8 @@
 
 namespace assay::cuda {
 
-// "SM 1980 MHz of 1980 MHz, memory 3201 MHz of 3201 MHz, power 700 W of 700 W": what is in force, of the hardware's
-// own. Parts that are not told are left out. They decide which of two kernels is the faster, and a user may set them.
+// "SM 1980 MHz of 1980 MHz, memory 3201 MHz of 3201 MHz, power 700 W of 700 W": the limit in force, of the hardware's.
+// Unknown parts are left out. They decide which of two kernels is the faster, and a user may set them.
 std::string limits_text(const assay_telemetry_limits& limits);
 
 // Whether the times of the winner, in microseconds, are of a GPU that did nothing else meanwhile: half of them are near

@@ -41,12 +41,12 @@ std::uint64_t pairs_of(const Op& op) {
 
 struct Cost {
   ProductMath math;
-  assay_planned_operation told{};
+  assay_planned_operation result{};
 
   template <class Op>
   void set(const Op&, assay_operation_kind kind, std::uint64_t flops, std::uint64_t bytes,
            assay_arithmetic arithmetic) {
-    told = {sizeof told, Op::name, kind, arithmetic, flops, bytes};
+    result = {sizeof result, Op::name, kind, arithmetic, flops, bytes};
   }
   void operator()(const op::Matmul& op) {
     const std::int64_t inner = op.transpose_a ? op.a.dim(-2) : op.a.dim(-1);
@@ -96,7 +96,7 @@ struct Cost {
 assay_planned_operation cost_of(const AnyOperation& operation, ProductMath math) {
   Cost cost{math};
   std::visit([&](const auto* op) { cost(*op); }, operation);
-  return cost.told;
+  return cost.result;
 }
 
 }  // namespace assay::planned

@@ -38,11 +38,11 @@ assay_operation_listener listener = nullptr;
 void* listener_context = nullptr;
 std::vector<assay_planned_operation>* capture = nullptr;  // of a graph, under way
 
-assay_status describe(const assay_stand_in* told) noexcept {
+assay_status describe(const assay_stand_in* device) noexcept {
   return guard([&] {
-    if (!told || !ASSAY_HAS(told, assay_stand_in, compute_units) || !told->name)
+    if (!device || !ASSAY_HAS(device, assay_stand_in, compute_units) || !device->name)
       throw Error(ASSAY_INVALID_ARGUMENT, "a stand-in without a name and its memory; expected a whole assay_stand_in");
-    stand_in = {told->name, told->memory_total_bytes, told->compute_units};
+    stand_in = {device->name, device->memory_total_bytes, device->compute_units};
   });
 }
 void listen(assay_operation_listener to, void* context) noexcept { listener = to, listener_context = context; }

@@ -8,7 +8,7 @@ namespace assay::planned {
 
 const assay_planning& planning_table();
 void tell(const assay_planned_operation& operation);
-// From here on operations, collectives among them, are collected there instead of told; null: told again.
+// From here on operations, including collectives, are collected in `operations`, not reported. Null: reported again.
 void capture_into(std::vector<assay_planned_operation>* operations);
 
 }  // namespace assay::planned

@@ -1,5 +1,5 @@
-// The backend of a device that carries nothing out: it checks operations as the device's own backend does, asks for the
-// scratch that their kernels want, and tells what they cost.
+// The backend of a device that carries nothing out. It checks operations as the device's own backend does, asks for the
+// scratch that their kernels want, and reports what they cost.
 #pragma once
 #include <assay/compute/backend.hpp>
 

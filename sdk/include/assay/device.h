@@ -6,9 +6,9 @@
  *
  * The same rules as in assay/abi.h, and frozen like it; it grows as that does. The major version is part of the
  * symbol's name and of the ids of its extensions; the minor counts what is appended here and to the extensions' headers
- * (algorithms.h, cache.h, graph_events.h, memory_account.h, observation.h, planning.h, profiling.h, telemetry.h), each
- * of whose tables has a size. If a function fills a struct, the caller sets struct_size, and the function writes no
- * byte behind it. A host accepts every table that reaches to `release`, and uses later fields if a table has them.
+ * (algorithms.h, cache.h, graph_events.h, memory_account.h, observation.h, planning.h, probe.h, profiling.h,
+ * telemetry.h), each of whose tables has a size. If a function fills a struct, the caller sets struct_size, and the
+ * function writes no byte behind it. A host takes every table that reaches to `release`, and later fields if present.
  *
  * Every function that returns a status leaves its text in error_text().
  * Threads: an assay_device is used by one thread at a time; count() and error_text() by any.
@@ -64,7 +64,7 @@ typedef struct assay_device_api {
   assay_status (*event_record)(assay_device*, assay_event*, void* stream) ASSAY_NOEXCEPT;
   /* Blocks until the event has happened. */
   assay_status (*event_synchronize)(assay_device*, assay_event*) ASSAY_NOEXCEPT;
-  /* Nanoseconds on the device's timeline from `begin` to `end`, both of which have happened. */
+  /* Nanoseconds on the device's timeline from `begin` to `end`; both have happened. */
   assay_status (*event_elapsed_ns)(assay_device*, assay_event* begin, assay_event* end, double* out) ASSAY_NOEXCEPT;
   /* 256-byte aligned and backed by real memory when it returns, or ASSAY_OUT_OF_MEMORY. */
   assay_status (*allocate)(assay_device*, size_t bytes, void** out) ASSAY_NOEXCEPT;

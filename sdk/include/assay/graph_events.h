@@ -1,5 +1,5 @@
-/* assay/graph_events.h - the events that a captured step records (assay.capture/1), and a switch for them: each is a
- * node of the device's graph, and takes time of its own. An optional extension of the device table:
+/* assay/graph_events.h - the events that a captured step records (assay.capture/1), and a switch for them: each event
+ * is a separate node of the device's graph and takes time. An optional extension of the device table:
  * assay_device_api.get_extension() gives NULL for a backend that does not offer it.
  *
  * The rules of assay/device.h: every function that returns a status leaves its text in error_text().

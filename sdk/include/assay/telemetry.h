@@ -61,7 +61,7 @@ typedef struct assay_telemetry_sample {
 
 typedef int32_t assay_telemetry_moment;
 #define ASSAY_TELEMETRY_BEGIN 0  /* a window begins: forgets earlier samples. May take a while */
-#define ASSAY_TELEMETRY_WITHIN 1 /* cheap: leaves out other processes */
+#define ASSAY_TELEMETRY_WITHIN 1 /* cheap: leaves out other processes, and what takes long to read */
 #define ASSAY_TELEMETRY_END 2    /* a window ends. May take a while */
 
 /* ---- what does not change while a case runs ---------------------------------------------------------------------- */

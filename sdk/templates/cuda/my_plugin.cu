@@ -1,4 +1,4 @@
-// my_plugin: y += a x over one vector, by a kernel of its own on the stream of the case.
+// my_plugin: y += a x over one vector, by its own kernel on the stream of the case.
 #include <assay/plugin.hpp>
 
 #include <cmath>

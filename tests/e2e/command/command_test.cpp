@@ -47,6 +47,38 @@ class Command : public Sandbox {
   }
 };
 
+TEST_F(Command, TheModuleNeedsNoCopy) {
+  set_variable("PYTHONPATH", "/nowhere");
+  const auto records =
+      records_of(python("import assay, os\nassert os.environ['PYTHONPATH'].startswith('/nowhere:')\n"
+                        "for step in assay.steps(alone=1): pass\n"));
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].at("status"), "ok") << records[0];
+}
+
+TEST_F(Command, ItemsOfAStepComeFromAParameter) {
+  const auto records = records_of(whole("command = \"true {batch}\"\nitems_per_step = \"{batch}\"", "batch = [8, 32]"));
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].at("work").at("items"), 8);
+  EXPECT_EQ(records[1].at("params").at("items_per_step"), 32);
+}
+
+TEST_F(Command, IsTimedWithoutAFile) {
+  const RunResult result = run({"time", "--runs", "3", "--warmup", "0", "--set", "sweep.seconds=[0.01, 0.02]",
+                                "--output", "timed", "--", "sh", "-c", "sleep {seconds}; echo {other}"});
+  ASSERT_EQ(result.exit.code, 0) << result.output;
+  EXPECT_TRUE(fs::exists(folder() / "timed/sh/latest/table.csv")) << result.output;
+  const RunResult table = run({"table", "timed/sh/latest", "--json", "--columns", "seconds,step.n,command"});
+  const json rows = json::parse(table.output);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].at("step.n"), 3);
+  EXPECT_EQ(rows[1].at("seconds"), 0.02);
+  EXPECT_PRED2(contains, rows[1].at("command").get<std::string>(), "{{other}}");
+  const RunResult missing = run({"time", "ls", "-l"});
+  EXPECT_EQ(missing.exit.code, 2);
+  EXPECT_PRED2(contains, missing.output, "options of the program stand behind --");
+}
+
 TEST_F(Command, AProgramIsTimedAsAWhole) {
   const auto records = records_of(whole("command = \"sleep {seconds}\"", "seconds = [0.01, 0.05]"));
   ASSERT_EQ(records.size(), 2u);
@@ -199,7 +231,7 @@ TEST_F(Command, FaultsHaveClearReasons) {
        "failed",
        {"the program in step 0 ended with exit status 3; the end of its standard error:\nfirst\nlast words"}},
       {"os.kill(os.getpid(), 11)", "failed", {"was ended by signal 11 (Segmentation fault)"}},
-      {"sys.exit(0)", "failed", {"in step 0 ended with exit status 0", "It is not to end before it asks for a step"}},
+      {"sys.exit(0)", "failed", {"in step 0 ended with exit status 0", "keep iterating assay.steps() until it stops"}},
       {"os.write(3, b'\\x00\\xffgarbage\\n'); ",
        "failed",
        {"the program wrote \"??garbage\" to ASSAY_FD; expected step, begin NAME"}},

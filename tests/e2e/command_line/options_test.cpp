@@ -69,6 +69,27 @@ TEST_F(CommandLine, AnOptionTakesNoOptionForItsValue) {
   }
 }
 
+TEST_F(CommandLine, AWorkloadNeedsNoFile) {
+  const RunResult result = run({"run", "napping_work", "--plugin-path", PLUGINS, "--set", "measure.steps=2", "--set",
+                                "measure.warmup=0", "--output", "out"});
+  EXPECT_EQ(result.exit.code, 0) << result.output;
+  EXPECT_TRUE(fs::exists(folder() / "out/napping_work/latest/cases.jsonl")) << result.output;
+  const RunResult unknown = run({"run", "naping_work", "--plugin-path", PLUGINS});
+  EXPECT_EQ(unknown.exit.code, 2);
+  EXPECT_PRED2(contains, unknown.output, "naping_work: no experiment file, and no plugin 'naping_work'");
+  EXPECT_PRED2(contains, unknown.output, "did you mean 'napping_work'?");
+}
+
+TEST_F(CommandLine, JsonIsAskedForAlike) {
+  for (const char* command : {"table", "compare", "kernels"}) {
+    const RunResult help = run({command, "--help"});
+    EXPECT_PRED2(contains, help.output, "--json") << command;
+    const RunResult both = run({command, "run", "--json", "--format", "csv"});
+    EXPECT_EQ(both.exit.code, 2) << both.output;
+    EXPECT_PRED2(contains, both.output, "--json and --format csv are two forms") << command;
+  }
+}
+
 TEST_F(CommandLine, AParameterIsNoOption) {
   expect_refusal({"--nhead", "16"}, "unknown option '--nhead'; " + set_with + ": --set heads=16; see");
   expect_refusal({"--num-heads=8"}, set_with + ": --set heads=8");
@@ -106,7 +127,7 @@ TEST_F(CommandLine, ACommandThatIsNearIsMeant) {
   EXPECT_PRED2(contains, answer({"--verison"}), "did you mean '--version'?");
   EXPECT_PRED2(contains, answer({"x.toml"}), "did you mean 'assay run x.toml'?");
   EXPECT_PRED2(contains, answer({"list", "--plugin-path", "/nope"}), "--plugin-path is /nope, which is no folder");
-  EXPECT_PRED2(contains, answer({"zzz"}), "unknown command 'zzz'; expected run, list");
+  EXPECT_PRED2(contains, answer({"zzz"}), "unknown command 'zzz'; expected run, time");
   EXPECT_PRED2(contains, run({"help", "table"}).output, "Usage: assay table");
 }
 

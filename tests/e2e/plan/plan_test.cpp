@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 
 #include "e2e/support/sandbox.hpp"
 
@@ -216,7 +217,11 @@ TEST_F(Plan, ALimitOfMemoryIsHeldAgainstOnTheCpu) {
   EXPECT_EQ(plan["cases"][0]["fits"], false) << plan.dump();
   EXPECT_EQ(plan["cases"][1]["fits"], true) << plan.dump();
   const RunResult dry = run(run_arguments({"--dry-run"}));
+  EXPECT_EQ(dry.exit.code, 1) << "as plan";
   EXPECT_TRUE(contains(dry.output, "1 of 2 cases do not fit")) << dry.output;
+  EXPECT_TRUE(contains(dry.output, "taken to hold 22 MiB beside its account")) << dry.output;
+  EXPECT_FALSE(contains(dry.output, "  1  run.memory_limit")) << "the cases stand in the plan's table, once\n"
+                                                              << dry.output;
   EXPECT_TRUE(contains(dry.output, "2 of 2 cases have a [run] memory_limit")) << dry.output;
   const RunResult elsewhere = this->plan({"--device", "h200", "--set", "run.device=\"cuda\""});
   EXPECT_EQ(elsewhere.exit.code, 0) << elsewhere.output;
@@ -305,6 +310,21 @@ TEST_F(Plan, DescribesThisMachine) {
   const json plan = planned({"--device-file", (folder() / "d.toml").string(), "--from", run_folder().string()});
   EXPECT_GT(plan["cases"][0]["step"]["least_ms"].get<double>(), 0);
   EXPECT_GT(plan["cases"][0]["step"]["expected"]["ms"].get<double>(), 0);
+}
+
+// What probes find stands in a file that a plan takes, with a bandwidth where the maker's is not known.
+TEST_F(Plan, ProbesThisMachine) {
+  const std::string file = (folder() / "probed.toml").string();
+  const RunResult described = run({"describe-device", "--device", "cpu", "--probe", "--output", file});
+  ASSERT_EQ(described.exit.code, 0) << described.output;
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  for (const char* part : {"[event]\nleast_gap_us = ", "[rate]\ncopy_gbytes_per_s = ", "[team]\nthreads = ",
+                           "\nrate = \"assay describe-device --probe; oneDNN"})
+    EXPECT_TRUE(contains(text, part)) << part << " is not in " << text;
+  EXPECT_FALSE(contains(text, "# The probe")) << text;
+  write_experiment({.plugin = "decoder", .params = decoder_params});
+  EXPECT_GT(planned({"--device-file", file})["cases"][0]["step"]["least_ms"].get<double>(), 0);
 }
 
 TEST_F(PlanOfPlugins, AWorkloadMayTellByItself) {

@@ -27,7 +27,10 @@ TEST_F(Validate, ShowsATableOfAtMost80Columns) {
   const RunResult result = run({"validate", unfit("crashes_in_run")});
   EXPECT_EQ(result.exit.code, 1);
   EXPECT_PRED2(contains, result.output, "  error      run.works            the process ends: signal 11");
-  EXPECT_PRED2(contains, result.output, "  not asked  run.allocation       run.works comes first");
+  EXPECT_FALSE(contains(result.output, "  ok  ")) << result.output;
+  const RunResult all = run({"validate", unfit("crashes_in_run"), "--all"});
+  EXPECT_PRED2(contains, all.output, "  ok         file.readable        ");
+  EXPECT_PRED2(contains, all.output, "  not asked  run.allocation       run.works comes first");
   EXPECT_PRED2(contains, result.output, ", 1 error, 0 warnings\n");
 }
 
@@ -64,7 +67,7 @@ TEST_F(Validate, RefusesAWrongCommandLine) {
 TEST_F(Validate, SaysWhatItDoesNotAskAndWhy) {
   const RunResult result = run({"validate", unfit("sound"), "--device", "cuda"});
   EXPECT_EQ(result.exit.code, 0) << result.output;
-  EXPECT_PRED2(contains, result.output, "  not asked  run.works            the workload does not run on the device");
+  EXPECT_PRED2(contains, result.output, " checks            the workload does not run on the device 'cuda'\n");
 }
 
 TEST_F(Validate, FindsAFileThatIsNoLibrary) {

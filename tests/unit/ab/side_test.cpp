@@ -26,7 +26,7 @@ TEST(Side, RunsItsNextRepeat) {
   EXPECT_EQ(turn_command(side_b(), common, 1), first);
   EXPECT_EQ(turn_command(side_b(), common, 3), third);
   Command check = shared;
-  check.insert(check.end(), {"--set", "run.repeat=2", "--dry-run"});
+  check.insert(check.end(), {"--set", "run.repeat=2", "--set", "run.allow=[\"oom\"]", "--dry-run"});
   EXPECT_EQ(check_command(side_b(), common), check);
 }
 

@@ -9,6 +9,7 @@
 #include <assay/memory_account.h>
 #include <assay/observation.h>
 #include <assay/planning.h>
+#include <assay/probe.h>
 #include <assay/profiling.h>
 #include <assay/telemetry.h>
 #include <gtest/gtest.h>

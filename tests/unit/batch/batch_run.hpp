@@ -38,10 +38,7 @@ class BatchRun {
     plan.arrays.push_back(array);
     write_round(run_, submission_, plan, site_, "/opt/assay", "sweep");
   }
-  void give_job(std::size_t array, const std::string& job) {
-    write_job(run_, submission_.arrays.at(array), job);
-    submission_.arrays[array].job = job;
-  }
+  void give_job(std::size_t array, const std::string& job) { set_job(run_, submission_.arrays.at(array), {job, ""}); }
   std::filesystem::path shard(std::size_t array, std::int64_t task) const {
     return submission_.arrays.at(array).shard_folder(run_, task);
   }

@@ -126,7 +126,7 @@ TEST_P(Recorded, ACutListIsNeverTakenForAWholeOne) {
 }
 
 TEST_P(Recorded, NumbersOfSubmittedJobs) {
-  EXPECT_EQ(parse_submitted(answer("sbatch_ok")), "27");
+  EXPECT_EQ(parse_submitted(answer("sbatch_ok")), (SubmittedJob{"27", ""}));
   EXPECT_EQ(parse_submitted(answer("sbatch_ok_plain")), std::nullopt) << "is not what --parsable says";
   for (const char* refused : {"sbatch_wrong_partition", "sbatch_wrong_constraint", "sbatch_no_script"})
     EXPECT_EQ(parse_submitted(answer(refused)), std::nullopt) << refused;

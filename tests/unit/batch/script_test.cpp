@@ -46,7 +46,7 @@ class Script : public ::testing::Test {
 
 TEST_F(Script, IsShortWithEveryOption) {
   const std::string script = text();
-  EXPECT_LE(std::count(script.begin(), script.end(), '\n'), 40) << script;
+  EXPECT_LE(std::count(script.begin(), script.end(), '\n'), 50) << script;
   for (const char* part :
        {"--partition=gpu", "--account=acc", "--qos=high", "--constraint=[rack1*2&ib]", "--reservation=r",
         "--gpus-per-node=8", "--exclusive", "--exclude=n3,m[1-4]", "--mem=0", "--nodes=2", "--ntasks-per-node=8",
@@ -68,6 +68,11 @@ TEST_F(Script, IsWhatAShellReads) {
       EXPECT_TRUE(checked.is_good()) << checked.out << text();
     }
   }
+}
+
+TEST_F(Script, GpusOfAType) {
+  site_.gpu_type = "h100";
+  EXPECT_TRUE(has(text(), "--gpus-per-node=h100:8"));
 }
 
 TEST_F(Script, NamedNodesAreNotExcluded) {
@@ -97,7 +102,8 @@ class RunningScript : public Script {
     const auto run = folder_ / "run";
     std::filesystem::create_directories(run / "batch/shards/0-0003");
     test::put_file(folder_ / "bin/srun",
-                   "#!/bin/bash\necho \"$*\" >\"" + (folder_ / "srun.txt").string() + "\"\n" +
+                   "#!/bin/bash\n" + ready_step_ + "\necho \"$* ${SLURM_EXPORT_ENV-unset} $ASSAY_BATCH\" >>\"" +
+                       (folder_ / "srun.txt").string() + "\"\n" +
                        (verdict.empty() ? ""
                                         : "echo " + verdict + " >\"" + (run / "batch/shards/0-0003").string() +
                                               "/verdict-70-" + std::to_string(restarts) + "\"\n"));
@@ -113,8 +119,13 @@ class RunningScript : public Script {
                        30s);
   }
   bool has_requeued() const { return std::filesystem::exists(folder_ / "scontrol.txt"); }
+  std::string said_of_unready(int restarts = 0) const {
+    const auto file = folder_ / ("run/batch/shards/0-0003/unready-70-" + std::to_string(restarts));
+    return std::filesystem::exists(file) ? read_file(file) : "";
+  }
   test::TemporaryFolder folder_;
   std::string requeue_status_ = "0";
+  std::string ready_step_;  // what srun does first
 };
 
 TEST_F(RunningScript, AControllerThatIsAwayIsAskedAgain) {
@@ -140,14 +151,66 @@ TEST_F(RunningScript, WhatIsLeftComesAgainButNotForEver) {
   EXPECT_EQ(run("more").exit_code, 1);
   EXPECT_EQ(read_file(folder_ / "scontrol.txt"), "requeue 69_3\n");
   std::filesystem::remove(folder_ / "scontrol.txt");
-  EXPECT_EQ(run("").exit_code, 1);
+  EXPECT_EQ(run("", 7).exit_code, 1);
   EXPECT_TRUE(has_requeued()) << "it was killed";
   std::filesystem::remove(folder_ / "scontrol.txt");
-  EXPECT_EQ(run("stopped").exit_code, 1);
+  EXPECT_EQ(run("stopped", 8).exit_code, 1);
   EXPECT_TRUE(has_requeued()) << "its steps were told to end, and this script was not";
   std::filesystem::remove(folder_ / "scontrol.txt");
-  EXPECT_EQ(run("more", 4).exit_code, 1);
-  EXPECT_FALSE(has_requeued()) << "the fifth start was the last";
+  EXPECT_EQ(run("more", 40).exit_code, 1);
+  EXPECT_TRUE(has_requeued()) << "most starts came after a preemption";
+  std::filesystem::remove(folder_ / "scontrol.txt");
+  EXPECT_EQ(run("more", 41).exit_code, 1);
+  EXPECT_FALSE(has_requeued()) << "it has asked for four others: the fifth was the last";
+}
+
+TEST_F(RunningScript, ThePrologueReachesTheRanksOfAJobWithoutItsSubmittersEnvironment) {
+  ready_step_ = "export SLURM_EXPORT_ENV=${SLURM_EXPORT_ENV-unset}";
+  site_.prologue = {"export SLURM_EXPORT_ENV=NONE"};  // as `sbatch --export=NONE` does
+  EXPECT_EQ(run("done").exit_code, 0);
+  const std::string called = read_file(folder_ / "srun.txt");
+  EXPECT_NE(called.find("--export=ALL"), std::string::npos) << called;
+  EXPECT_NE(called.find("unset 0123456789abcdef"), std::string::npos) << called;
+}
+
+TEST_F(RunningScript, APrologueLineThatFailsEndsTheStart) {
+  test::put_file(folder_ / "loads.sh", "false\nexport LOADED=1\n");
+  site_.prologue = {
+      ". " + (folder_ / "loads.sh").string(), "if false; then :; fi", "[ -n \"$NOT_SET\" ] && true || true",
+      "module() { false; return 3; }",        "module load cuda",     "touch " + (folder_ / "later").string()};
+  EXPECT_EQ(run("done").exit_code, 1);
+  EXPECT_EQ(said_of_unready(), "the prologue failed with exit status 3 at: module load cuda\n");
+  EXPECT_EQ(read_file(folder_ / "run/batch/shards/0-0003/verdict-70-0"), "failed\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "later"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "srun.txt")) << "no step was started";
+  EXPECT_FALSE(has_requeued());
+  site_.prologue = {"exit 0"};
+  EXPECT_EQ(run("done").exit_code, 1);
+  EXPECT_EQ(said_of_unready(), "the prologue ended the job with exit status 0\n");
+}
+
+TEST_F(RunningScript, AnUnhealthyNodeIsLeftForOthers) {
+  site_.health.experiment = "/h.toml", site_.exclude = {"m1"};
+  test::put_file(folder_ / "run/batch/unhealthy/n2", "slow\n");
+  ready_step_ = "[[ $* != *--node-ready* ]] || { echo 'assay: node n2: slow'; exit 75; }";
+  EXPECT_EQ(run("done").exit_code, 1);
+  EXPECT_EQ(read_file(folder_ / "scontrol.txt"),
+            "requeue 69_3\nupdate JobId=69 ExcNodeList=m1,n2\nupdate JobId=69_3 ExcNodeList=m1,n2\n");
+  EXPECT_EQ(said_of_unready(), "assay: node n2: slow\n");
+}
+
+TEST_F(RunningScript, ANodeThatIsNotReadyEndsTheStartWithItsReason) {
+  ready_step_ =
+      "[[ $* != *--node-ready* ]] || { echo 'pyxis: imported'; echo 'assay: node n2: no GPU'; echo 'srun: error: n2: "
+      "task 1: Exited with exit code 1' >&2; exit 1; }";
+  const CommandAnswer answer = run("done");
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_EQ(said_of_unready(), "assay: node n2: no GPU\n");
+  EXPECT_NE(answer.out.find("pyxis: imported"), std::string::npos) << "the log has all of it";
+  EXPECT_FALSE(has_requeued());
+  ready_step_ = "echo 'slurmstepd: error: execve(): /opt/assay: No such file or directory'; exit 2";
+  EXPECT_EQ(run("done", 1).exit_code, 1);
+  EXPECT_EQ(said_of_unready(1), "slurmstepd: error: execve(): /opt/assay: No such file or directory\n");
 }
 
 TEST_F(RunningScript, TheSitesLinesMayAskForWhatIsNotSet) {

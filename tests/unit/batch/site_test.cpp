@@ -25,6 +25,7 @@ Site site_in(const std::string& text) {
 
 TEST(SiteFile, EveryKey) {
   const Site site = site_in(R"toml([slurm]
+cluster = "west"
 partition = "gpu,long"
 account = "a-1"
 qos = "high"
@@ -37,6 +38,7 @@ exclusive = false
 exclude = ["n3", "m[1-4]"]
 sbatch_extra = ["--mem=0"]
 srun_extra = ["--cpu-bind=none"]
+environment = ["CUDA_HOME", "NCCL_IB_HCA=mlx5 0"]
 prologue = ["module load x", "export A=$(hostname)"]
 assay = "/opt/assay/bin/assay"
 [slurm.limits]
@@ -49,6 +51,8 @@ margin = "2m"
 enable = false
 )toml");
   EXPECT_EQ(site.name, "here");
+  EXPECT_EQ(site.cluster, "west");
+  EXPECT_EQ(site.environment, (std::vector<std::string>{"CUDA_HOME", "NCCL_IB_HCA=mlx5 0"}));
   EXPECT_EQ(site.partition, "gpu,long");
   EXPECT_EQ(site.account, "a-1");
   EXPECT_EQ(site.qos, "high");
@@ -131,6 +135,40 @@ TEST(SiteFile, OptionsAndLinesStayOnTheirLine) {
       EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\n{} = [\"{}\"]\n", key, value)).size(), 1U) << value;
   }
   EXPECT_EQ(mistakes_in("schema = 1\n[slurm]\nprologue = [\"a\\nb\"]\n").size(), 1U);
+}
+
+TEST(SiteFile, AnotherClusterHasAKey) {
+  for (const char* option : {"-M west", "-Mwest", "--clusters=west", "--mem=0 --clusters west", "-N2"}) {
+    const auto mistakes = mistakes_in(fmt::format("schema = 1\n[slurm]\nsbatch_extra = [\"{}\"]\n", option));
+    ASSERT_EQ(mistakes.size(), 1U) << option;
+    EXPECT_NE(mistakes[0].find("the key 'cluster'"), std::string::npos) << mistakes[0];
+  }
+  for (const char* name : {"", "9A", "A B", "=x", "A-B"})
+    EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\nenvironment = [\"{}\"]\n", name)).size(), 1U) << name;
+}
+
+TEST(SiteFile, AHealthCheckIsFoundBesideTheSiteFile) {
+  const Site site = site_in("[slurm]\n[slurm.health]\nexperiment = \"checks/node.toml\"\ngbytes_per_s_min = 90\n");
+  EXPECT_EQ(site.health.experiment, "/sites/checks/node.toml");
+  EXPECT_EQ(site.health.gbytes_per_s_min, 90);
+  EXPECT_EQ(site_in("[slurm]\n[slurm.health]\nexperiment = \"/c/node.toml\"\n").health.experiment, "/c/node.toml");
+  EXPECT_EQ(mistakes_in("schema = 1\n[slurm]\n[slurm.health]\ntflop_per_s_min = 1.5\n").size(), 1U);
+}
+
+TEST(SiteFile, GpusMayHaveAType) {
+  const Site site = site_in("[slurm]\ngpus_per_node = \"a100-sxm4.80gb:4\"\n");
+  EXPECT_EQ(site.gpus_per_node, 4);
+  EXPECT_EQ(site.gpu_type, "a100-sxm4.80gb");
+  for (const char* value :
+       {"\"8\"", "\"h100\"", "\":8\"", "\"h100:\"", "\"h100:-1\"", "\"h100:2000\"", "\"h 1:8\"", "1.5"})
+    EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\ngpus_per_node = {}\n", value)).size(), 1U) << value;
+}
+
+TEST(SiteFile, GpusAreAskedForInSeveralWays) {
+  EXPECT_FALSE(site_in("[slurm]\nsbatch_extra = [\"--gres=lscratch:5\"]\n").asks_for_gpus());
+  for (const char* text : {"gpus_per_node = 1", "sbatch_extra = [\"--gres=gpu:h100:8\"]", "sbatch_extra = [\"-G8\"]",
+                           "sbatch_extra = [\"--gpus-per-task=1\"]"})
+    EXPECT_TRUE(site_in(fmt::format("[slurm]\n{}\n", text)).asks_for_gpus()) << text;
 }
 
 class Sites : public ::testing::Test {

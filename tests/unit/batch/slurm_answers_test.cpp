@@ -80,9 +80,12 @@ TEST(Queue, OneThatWaitsForItsNextStartDoesNotRun) {
 }
 
 TEST(Submitted, TheNumberAndNothingElse) {
-  EXPECT_EQ(parse_submitted("123\n"), "123");
-  EXPECT_EQ(parse_submitted("123;cluster\n"), "123");
-  EXPECT_EQ(parse_submitted("sbatch: a note of the site\n123\n"), "123");
+  EXPECT_EQ(parse_submitted("123\n"), (SubmittedJob{"123", ""}));
+  EXPECT_EQ(parse_submitted("123;cluster\n"), (SubmittedJob{"123", "cluster"}));
+  EXPECT_EQ(text_of({"123", "cluster"}), "123;cluster");
+  EXPECT_EQ(parse_submitted("sbatch: a note of the site\n123\n"), (SubmittedJob{"123", ""}));
+  EXPECT_EQ(parse_submitted("123\n4000\n"), std::nullopt) << "what is left of a budget may be a number, too";
+  EXPECT_EQ(parse_submitted("Submitted batch job 123\n"), std::nullopt);
   EXPECT_EQ(parse_submitted(""), std::nullopt);
   EXPECT_EQ(parse_submitted("12x\n"), std::nullopt);
   EXPECT_EQ(parse_submitted("-1\n"), std::nullopt);
@@ -154,11 +157,18 @@ TEST(NodeLists, OneByOne) {
   EXPECT_EQ(list("n[8-11]"), Names({"n8", "n9", "n10", "n11"}));
   EXPECT_EQ(list("n[001,010]-ib"), Names({"n001-ib", "n010-ib"}));
   EXPECT_EQ(list("a,b[1,2],c"), Names({"a", "b1", "b2", "c"}));
+  EXPECT_EQ(list("r[1-2]n[01-02]"), Names({"r1n01", "r1n02", "r2n01", "r2n02"}));
+  EXPECT_EQ(list("r[1]n[2]-[3,4]x"), Names({"r1n2-3x", "r1n2-4x"}));
+}
+
+TEST(Partitions, HaveStates) {
+  using States = std::map<std::string, std::string>;
+  EXPECT_EQ(parse_partition_states("debug*|up\ngpu|down\nrubbish\n"), (States{{"debug", "up"}, {"gpu", "down"}}));
 }
 
 TEST(NodeLists, WhatIsNoneIsRefused) {
-  for (const char* text : {"n[1-2]m[3-4]", "n[1-2", "n[", "n[]", "n[1-]", "n[-1]", "n[2-1]", "n[a-b]", "n[1,,2]", "n1]",
-                           "a,,b", ",a", "n[0-1000000]"})
+  for (const char* text : {"n[1-2]m[3-4", "n]1[", "[0-99999][0-99999]", "n[1-2", "n[", "n[]", "n[1-]", "n[-1]",
+                           "n[2-1]", "n[a-b]", "n[1,,2]", "n1]", "a,,b", ",a", "n[0-1000000]"})
     EXPECT_FALSE(expand_nodes(text)) << text;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "batch/slurm.hpp"
+#include "batch/status_command.hpp"
 #include "batch_run.hpp"
 
 namespace assay::host::batch {
@@ -41,6 +42,48 @@ class Submitting : public ::testing::Test, protected BatchRun {
   }
   std::string path_, said_;
 };
+
+TEST_F(Submitting, EveryCallAsksTheClusterThatHasTheJobs) {
+  put("sbatch", "echo '100;west'");
+  put("scancel", "true");
+  submission_.cluster = "west";
+  submit({{0, 1}});
+  queue_arrays(run_, submission_, Slurm("west"), [](const std::string&) {});
+  EXPECT_TRUE(has_called("sbatch --clusters=west --parsable"));
+  const Submission read = read_submission(run_);
+  EXPECT_EQ(read.arrays[0].job, "100");
+  EXPECT_EQ(read.arrays[0].cluster, "west");
+  // A job of the same number elsewhere is none of this batch.
+  put("squeue", "case $* in *--clusters=west*) echo '100|100|0|PENDING||Priority|(null)' ;; esac");
+  const auto west = queue_of(read);
+  EXPECT_TRUE(has_called("squeue --clusters=west"));
+  EXPECT_EQ(read_status(run_, read, west, "", 3000).counts().at("queued"), 2);
+  auto elsewhere = west;
+  elsewhere[0].cluster = "";
+  EXPECT_EQ(read_status(run_, read, elsewhere, "", 3000).counts().at("lost"), 2);
+  EXPECT_EQ(cancel(run_.string()), 0);
+  EXPECT_TRUE(has_called("scancel --clusters=west 100")) << "by its number: the comment was changed";
+}
+
+TEST_F(Submitting, WhatTheSiteRunsAtTheEndWaitsForEveryArrayOnce) {
+  site_.on_end = {"mail -s \"$ASSAY_RUN\" me <\"$ASSAY_RUN/table.md\""};
+  submit({{0}, {1}}, 2);
+  queue();
+  const std::string end = (run_ / "batch/end-0.sbatch").string();
+  EXPECT_TRUE(has_called("sbatch --parsable --dependency=afterany:100:101 " + end));
+  EXPECT_NE(read_file(end).find("/opt/assay collect \"$ASSAY_RUN\" --quiet"), std::string::npos);
+  EXPECT_NE(read_file(end).find("--comment=assay:" + submission_.arrays[0].id + "-end"), std::string::npos);
+  queue();
+  EXPECT_EQ(calls_of("sbatch"), 3) << "two arrays and the end";
+}
+
+TEST_F(Submitting, AnAnswerThatIsNotClearIsLookedUpInTheQueue) {
+  submit({{0}});
+  put("sbatch", "echo 'Submitted batch job 100'; echo 4000");
+  put("squeue", "echo '100|100|0|PENDING||Priority|" + comment_of(submission_.arrays[0].id) + "'");
+  queue();
+  EXPECT_EQ(read_submission(run_).arrays[0].job, "100");
+}
 
 TEST_F(Submitting, WhatIsWrittenIsReadBack) {
   submit({{0, 1}, {2}}, 3);
@@ -103,7 +146,7 @@ TEST_F(Submitting, ALostAnswerIsFoundByItsComment) {
 TEST_F(Submitting, AnAnswerThatIsNoNumberIsTold) {
   submit({{1}});
   put("sbatch", "echo Submitted batch job");
-  EXPECT_THROW(queue(), SlurmError);
+  EXPECT_THROW(queue(), SchedulerError);
 }
 
 TEST_F(Submitting, WhatHasRunIsNotQueuedAgain) {

@@ -42,6 +42,13 @@ TEST(DidYouMean, IsAnEndOfAMessage) {
             "; '\u0435' (U+0435) is no ASCII letter; did you mean 'decoder'?");
 }
 
+TEST(DidYouMean, KnowsOtherNamesOfStatisticsAndLongerOnes) {
+  EXPECT_EQ(did_you_mean("step.median_ms", {"step.mean_ms", "step.p50_ms"}), "; did you mean 'step.p50_ms'?");
+  EXPECT_EQ(did_you_mean("tokens", {"step", "tokens_per_s"}), "; did you mean 'tokens_per_s'?");
+  EXPECT_EQ(did_you_mean("rank_loss", {"rank_loss.mean", "rank_loss.std"}), "; did you mean 'rank_loss.mean'?");
+  EXPECT_EQ(nearest("verify", {"verify_metric"}), std::nullopt) << "a parameter may be called so beside it";
+}
+
 TEST(Nearest, ABeginningBeatsASlip) {
   EXPECT_EQ(nearest("a100", {"h100", "a100-40gb", "a100-80gb"}), "a100-40gb");
   EXPECT_EQ(nearest("b100", {"h100", "a100-80gb"}), "h100");

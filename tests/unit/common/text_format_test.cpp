@@ -121,6 +121,10 @@ TEST(WithoutFigures, LeavesWordsAndRanks) {
   EXPECT_FALSE(has_higher_figures("waited 7.6% of 9 ms", "waited 18.7% of 5 ms"));
   EXPECT_TRUE(has_higher_figures("took 1,243 ms", "took 9 ms"));
   EXPECT_FALSE(has_higher_figures("took 9 ms", "took 9 ms"));
+  EXPECT_EQ(without_figures("drifts by -11% in 1-3"), "drifts by #% in #-#");
+  EXPECT_TRUE(has_higher_figures("drifts by -11%", "drifts by +3%"));
+  EXPECT_EQ(range_of_figures("case 1 drifts by +3%", "case 1 drifts by -11%"), "+3% to -11%");
+  EXPECT_EQ(range_of_figures("took 9 ms", "took 9 ms"), "");
 }
 
 TEST(CommaSeparated, JoinsListsAndDropsWhatIsEmpty) {

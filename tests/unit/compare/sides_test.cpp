@@ -107,6 +107,25 @@ TEST_F(SidesOfAComparison, ARunIsNotComparedWithItself) {
   EXPECT_EQ(read_sides({at(one), at(other)}, FolderOfRuns::sides).sides.size(), 2u);
 }
 
+TEST_F(SidesOfAComparison, ACopyIsNoOtherRun) {
+  const auto put_started = [&](const char* name, const char* started, const char* sha256) {
+    Json record = record_of({{"size", "small"}}, {1, 2, 3});
+    record["started"] = started;
+    put(std::string(name) + "/cases.jsonl", record.dump() + "\n");
+    put(std::string(name) + "/environment.json", Json{{"imported", {{"sha256", sha256}}}}.dump());
+  };
+  put_started("a", "2026-11-20T12:00:00Z", "1f"), put_started("copy", "2026-11-20T12:00:00Z", "1f");
+  put_started("again", "2026-11-21T12:00:00Z", "1f"), put_started("other", "2026-11-22T12:00:00Z", "2e");
+  const std::string same = at("copy") + " has the same measurements as " + at("a");
+  EXPECT_NE(complaint({at("a"), at("copy")}).find(same), std::string::npos) << complaint({at("a"), at("copy")});
+  EXPECT_NE(complaint({at("a") + "," + at("copy"), at("other")}).find("Both are named for one side"),
+            std::string::npos);
+  EXPECT_TRUE(read_sides({at("a"), at("other")}, FolderOfRuns::sides).warnings.empty());
+  const std::vector<std::string> warnings = read_sides({at("a"), at("again")}, FolderOfRuns::sides).warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("were imported from one file"), std::string::npos);
+}
+
 TEST_F(SidesOfAComparison, AFolderOfSummaries) {
   for (const char* name : {"r/bench_B_1gpu_x.json", "r/bench_A_1gpu_x.json"})
     put(name, Json{{"cases", Json::array({record_of({}, {1})})}}.dump());

@@ -58,6 +58,32 @@ TEST(OwnParams, OneThatIsTwoThingsIsAMistake) {
   EXPECT_NE(mistakes[0].find("[sweep] kind is 1; expected a string"), std::string::npos) << mistakes[0];
 }
 
+TEST(OwnParams, AnIntegerMayHaveTheValueOfOne) {
+  const std::string sweep = "[sweep]\nbatch = [8, 32]";
+  const auto result = parse_open(experiment_text(sweep, "batch_size = \"{batch}\""));
+  ASSERT_TRUE(result.experiment) << lines(result).front();
+  ASSERT_EQ(result.experiment->cases.size(), 2u);
+  EXPECT_EQ(result.experiment->cases[1].params.at("batch_size"), Value(std::int64_t{32}));
+  const auto again = parse_open(result.experiment->resolved_toml);
+  ASSERT_TRUE(again.experiment) << lines(again).front();
+  EXPECT_EQ(again.experiment->cases[1].params, result.experiment->cases[1].params);
+  const auto refusal = [&](const std::string& values, const std::string& name) {
+    const auto mistakes =
+        lines(parse_open(experiment_text("[sweep]\nbatch = " + values, "batch_size = \"{" + name + "}\"")));
+    return mistakes.size() == 1u ? mistakes[0] : "no mistake";
+  };
+  EXPECT_NE(refusal("[8]", "other").find("{other} is no parameter"), std::string::npos) << refusal("[8]", "other");
+  EXPECT_NE(refusal("[-1]", "batch").find("the value of batch, is -1; expected"), std::string::npos)
+      << refusal("[-1]", "batch");
+  EXPECT_EQ(lines(parse(experiment_text("", "batch_size = \"{heads}\""))).size(), 1u) << "its table is all it has";
+}
+
+TEST(OwnParams, ColumnsThatOnlyAReportFillsAreKnown) {
+  const auto result = parse_open(experiment_text("[output]\ncolumns = [\"status\", \"rank_loss\", \"step.mean_ms\"]"));
+  ASSERT_TRUE(result.experiment) << lines(result).front();
+  EXPECT_EQ(result.experiment->output.reported_columns, std::vector<std::string>{"rank_loss"});
+}
+
 TEST(Words, AnArrayOfStringsIsOneText) {
   const auto result = parse_open(experiment_text("", "command = [\"a b\", 'c\\\"', \"\", \"d\"]"));
   ASSERT_TRUE(result.experiment) << lines(result).front();

@@ -170,7 +170,7 @@ allow = ["omo"]
                                         "x.toml:11:9: [sweep] empty is an empty array",
                                         "x.toml:12:21: [sweep] measure.warmup is -1",
                                         "x.toml:13:1: unknown key 'run.sed' in [sweep]",
-                                        "x.toml:16:5: [[sweep.zip]] b has 1 values and a has 2",
+                                        "x.toml:16:5: [[sweep.zip]] b has 1 value and a has 2",
                                         "x.toml:20:10: [run] allow has \"omo\""};
   const auto messages = lines(result);
   ASSERT_EQ(messages.size(), starts.size()) << testing::PrintToString(messages);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -64,6 +65,28 @@ TEST(Exports, GoogleBenchmarkIsReadBack) {
       EXPECT_TRUE(entry.contains(key)) << key;
 }
 
+// compare.py pools what has one name.
+TEST(Exports, GoogleBenchmarkNamesAreOfOneCaseOfOneRun) {
+  std::vector<results::TabledRun> all = runs();
+  all[0].records.push_back(all[0].records[0]);
+  all[0].records[0].identity.repeat = 1;
+  all[0].records[2].identity.repeat = 2;
+  all.push_back(runs()[0]);
+  all[1].source.run = "20261130T080000Z-cd34";
+  all[1].records.push_back(all[1].records[1]);
+  all[1].records[2].identity.index = 2;  // another case, which no axis tells
+  std::map<std::string, std::int64_t> entries;
+  const nlohmann::json exported = nlohmann::json::parse(google_benchmark_json(all));
+  for (const auto& entry : exported["benchmarks"]) ++entries[entry["name"]];
+  const std::string first = "/run:a\"b/20261129T080000Z-ab12", second = "/run:a\"b/20261130T080000Z-cd34";
+  EXPECT_EQ(entries, (std::map<std::string, std::int64_t>{{"decoder/heads:8/repeat:1" + first, 3},
+                                                          {"decoder/heads:8/repeat:2" + first, 3},
+                                                          {"decoder/heads:16" + first, 1},
+                                                          {"decoder/heads:8" + second, 3},
+                                                          {"decoder/heads:16" + second + "/case:1", 1},
+                                                          {"decoder/heads:16" + second + "/case:2", 1}}));
+}
+
 TEST(Exports, MlperfLinesAreReadBack) {
   const std::string text = mlperf_lines(runs());
   const imports::ImportedRun back = imports::format_of(text, "").read(text, {});
@@ -74,6 +97,41 @@ TEST(Exports, MlperfLinesAreReadBack) {
   EXPECT_EQ(to_text(*record::find(back.records[0].identity.params, "heads")), "8");
   EXPECT_DOUBLE_EQ(record::find(back.records[0].result.step_metrics, "throughput")->samples.at(0), 1000);
   EXPECT_EQ(back.records[1].result.status, record::Status::failed);
+}
+
+TEST(Exports, ChromeTrace) {
+  std::vector<results::TabledRun> all = runs();
+  all[0].records[0].result.wall.setup_s = 0.5;
+  all[0].records[0].result.wall.measure_s = 0.25;
+  const nlohmann::json trace = nlohmann::json::parse(chrome_trace(all));
+  std::vector<std::string> slices;
+  std::map<std::string, double> begins;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X") slices.push_back(event["name"]), begins.emplace(event["name"], event["ts"]);
+  EXPECT_EQ(slices, (std::vector<std::string>{"decoder/heads:8", "setup", "measure", "step", "step", "step",
+                                              "decoder/heads:16"}));
+  EXPECT_EQ(trace["otherData"]["started"], "2026-11-29T08:00:00Z");
+  EXPECT_EQ(begins["decoder/heads:8"], 0);
+  EXPECT_EQ(begins["step"], 0.5e6) << "where measuring begins";
+  EXPECT_EQ(begins["decoder/heads:16"], 0.75e6) << "not before the first one's end";
+}
+
+// As tensorboard 2.21 reads them.
+TEST(Exports, TensorboardEvents) {
+  const std::vector<ExportedFile> files = tensorboard_events(runs());
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].place, "a-b/20261129T080000Z-ab12/0-decoder-heads-8/events.out.tfevents.0.assay");
+  EXPECT_NE(files[0].place, files[1].place);
+  // The first record of every such file: 24 bytes, a time, and the version of the format.
+  const std::string& bytes = files[0].bytes;
+  EXPECT_EQ(bytes.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
+  EXPECT_EQ(bytes.substr(21, 15),
+            "\x1a\x0d"
+            "brain.Event:2");
+  // Value of 4.5, and the tag before it.
+  EXPECT_NE(bytes.find(std::string("\x0a\x07step/ms\x15\0\0\x90\x40", 14)), std::string::npos);
+  EXPECT_NE(bytes.find("| size | small \"x\" |"), std::string::npos);
+  EXPECT_EQ(tensorboard_events(runs())[0].bytes, bytes) << "to export once more changes nothing";
 }
 
 TEST(Exports, AFormatThatIsNone) {

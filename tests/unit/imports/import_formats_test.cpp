@@ -1,5 +1,5 @@
 // Files of other programs: made by google-benchmark 1.7.1, pytest-benchmark 5.3.1, mlperf-logging 4.1 and
-// hyperfine 1.15, and shortened; those of nccl-tests -J, rccl-tests, nvbench on a CPU and OSU by their documents.
+// hyperfine 1.15, and shortened; those of nccl-tests -J, rccl-tests and nvbench on a CPU by their documents.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -241,14 +241,6 @@ const std::string mlperf_log =
 :::MLLOG {"namespace": "", "time_ms": 1795942988863, "event_type": "INTERVAL_END", "key": "run_stop", "value": null, "metadata": {"file": "train.py", "lineno": 16, "status": "success"}}
 )ml";
 
-ImportedRun detected(const std::string& text) { return format_of(text, "").read(text, {}); }
-
-std::string with(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, text.npos) << from;
-  return at == text.npos ? text : text.replace(at, from.size(), to);
-}
-
 TEST(ImportFormats, GoogleBenchmark) {
   const ImportedRun run = detected(google_file);
   ASSERT_EQ(run.records.size(), 3u) << "two repetitions, and one that was skipped; no aggregate";
@@ -388,33 +380,6 @@ TEST(ImportFormats, RcclTestsLines) {
   EXPECT_EQ(run.records[1].result.status, record::Status::wrong_result);
 }
 
-TEST(ImportFormats, OsuTestsOfOneLog) {
-  const ImportedRun run = detected(
-      "# OSU MPI Allreduce Latency Test v7.4\n# Datatype: MPI_FLOAT.\n"
-      "# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations        Validation\n"
-      "4  1.50  1.00  2.00  1000  Pass\n8  1.75  1.00  2.00  1000  Fail\n16 1.0 noise\n"
-      "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n1  2.50\n");
-  ASSERT_EQ(run.records.size(), 3u);
-  EXPECT_EQ(run.records[0].identity.workload, "osu:MPI Allreduce Latency");
-  EXPECT_EQ(param(run.records[0], "type"), "MPI_FLOAT");
-  EXPECT_DOUBLE_EQ(*step(run.records[0]).mean_ms, 0.0015);
-  EXPECT_DOUBLE_EQ(*step(run.records[0]).max_ms, 0.002);
-  EXPECT_EQ(step(run.records[0]).n, 1000);
-  EXPECT_EQ(run.records[1].result.status, record::Status::wrong_result);
-  EXPECT_FALSE(run.records[1].result.phases);
-  EXPECT_EQ(run.records[2].identity.workload, "osu:MPI Bandwidth");
-  EXPECT_DOUBLE_EQ(metric(run.records[2], "gbytes_per_s"), 0.0025);
-  EXPECT_NE(notes(run).find("rows torn by other output and left out: 1"), std::string::npos);
-  // What stands before the columns tells tests of one name apart; percentiles are figures beside the mean.
-  const std::string test = "# OSU MPI-CUDA Bandwidth Test v7.4\n# Send Buffer on ";
-  const std::string rows = "\n# Size   Bandwidth (MB/s)   P99 Tail BW(MB/s)\n1  12000  9000\n";
-  const ImportedRun two = detected(test + "DEVICE (D)" + rows + test + "HOST (H)" + rows);
-  ASSERT_EQ(two.records.size(), 2u);
-  EXPECT_EQ(param(two.records[1], "settings"), "Send Buffer on HOST (H)");
-  EXPECT_DOUBLE_EQ(metric(two.records[0], "gbytes_per_s"), 12);
-  EXPECT_DOUBLE_EQ(metric(two.records[0], "gbytes_per_s_P99"), 9);
-}
-
 TEST(ImportFormats, DevicesOfOneNvbenchFileAreCasesOfTheirOwn) {
   const auto state = [](const char* device, const char* tag) {
     return std::string(R"({"device": )") + device + R"(, "axis_values": [], "summaries": [{"tag": ")" + tag +
@@ -431,6 +396,37 @@ TEST(ImportFormats, DevicesOfOneNvbenchFileAreCasesOfTheirOwn) {
                                    state("null", "nv/cpu_only/time/cpu/mean") + "]}]}");
   EXPECT_EQ(cpu.records[0].result.device->kind, "cpu");
   EXPECT_DOUBLE_EQ(*step(cpu.records[0]).mean_ms, 0.01);
+}
+
+// As nvbench's csv_printer.cu writes it: without quotes, a column of its own for powers of two, and two of Samples and
+// Noise.
+TEST(ImportFormats, NvbenchCsv) {
+  const std::string head =
+      "Benchmark,Device,Device Name,T,n (pow2),n,Skipped,Samples,CPU Time (sec),Noise,GPU Time (sec),Noise,"
+      "Elem/s (elem/sec),GlobalMem BW (bytes/sec),BWUtil,Samples,Batch GPU (sec)\n";
+  const std::string row = "copy,0,NVIDIA H200,F32,2^10,1024,No,50,2e-05,0.1,1.25e-05,0.02,8e7,2e12,0.4,600,1.2e-05\n";
+  const ImportedRun run = detected(head + row + "copy,0,NVIDIA H200,F32,2^11,2048,Yes,,,,,,,,,,\n" +
+                                   with(row, "2e-05,0.1,1.25e-05,0.02", "2e-05,inf,,"));
+  ASSERT_EQ(run.records.size(), 3u);
+  const record::CaseRecord& copy = run.records[0];
+  EXPECT_EQ(copy.identity.workload, "nvbench:copy");
+  EXPECT_EQ(param(copy, "n"), "1024");
+  EXPECT_EQ(param(copy, "n (pow2)"), "") << "the same once more";
+  EXPECT_EQ(copy.result.device->name, "NVIDIA H200");
+  EXPECT_DOUBLE_EQ(*step(copy).mean_ms, 0.0125);
+  EXPECT_DOUBLE_EQ(*step(copy).std_ms, 0.00025);
+  EXPECT_DOUBLE_EQ(*step(copy).host_mean_ms, 0.02);
+  EXPECT_EQ(step(copy).n, 50);
+  EXPECT_DOUBLE_EQ(*copy.result.rates->gbytes_per_s, 2000);
+  EXPECT_DOUBLE_EQ(metric(copy, "BWUtil"), 0.4);
+  EXPECT_DOUBLE_EQ(metric(copy, "CPU-Time-Noise"), 0.1);
+  EXPECT_DOUBLE_EQ(metric(copy, "Batch-GPU-sec"), 1.2e-05);
+  EXPECT_DOUBLE_EQ(metric(copy, "BWUtil-Samples"), 600);
+  EXPECT_EQ(run.records[1].result.status, record::Status::unsupported);
+  EXPECT_DOUBLE_EQ(*step(run.records[2]).mean_ms, 0.02) << "of a CPU alone";
+  EXPECT_NE(notes(run).find("figures that are no numbers, left out: CPU-Time-Noise"), std::string::npos) << notes(run);
+  EXPECT_NE(problem([&] { detected(head + "copy,0,a name, with a comma" + row); }).find("row 2 has"),
+            std::string::npos);
 }
 
 TEST(ImportFormats, NestedConfigurationTellsCasesApart) {

@@ -1,11 +1,21 @@
 // What tests of imports ask of a run.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <string>
 
 #include "imports/formats.hpp"
 
 namespace assay::host::imports {
+
+inline ImportedRun detected(const std::string& text) { return format_of(text, "").read(text, {}); }
+
+inline std::string with(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, text.npos) << from;
+  return at == text.npos ? text : text.replace(at, from.size(), to);
+}
 
 inline std::string problem(const std::function<void()>& function) try {
   function();

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <string>
@@ -32,6 +33,18 @@ Refusal refusal_of(const std::function<void()>& read, std::string* text = nullpt
   }
   ADD_FAILURE() << "nothing was refused";
   return Refusal::other;
+}
+
+TEST(Tables, OfAnotherMachinesLibraryAreRefusedByItsName) {
+  const test::TemporaryFolder folder;
+  const fs::path file = folder.path() / "other.so";
+  std::string own = read_file("/proc/self/exe").substr(0, 4096);
+  own[18] = own[18] == static_cast<char>(183) ? 62 : static_cast<char>(183);  // aarch64, or x86-64 there
+  std::ofstream(file, std::ios::binary) << own;
+  std::string text;
+  EXPECT_EQ(refusal_of([&] { read_tables(file); }, &text), Refusal::file);
+  EXPECT_NE(text.find("is built for "), std::string::npos) << text;
+  EXPECT_NE(text.find(", and this machine is "), std::string::npos) << text;
 }
 
 TEST(Tables, AreTheSameAfterTheWayThroughAText) {

@@ -19,8 +19,8 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
   record["metrics"].erase("ratio");
   EXPECT_EQ(default_columns(experiment, {oom_record(), record}),
             (std::vector<std::string>{"size", "measure.warmup", "step.mean_ms", "step.std_ms", "tokens_per_s",
-                                      "memory.step_peak.max_mib", "parameters", "forward.mean_ms", "backward.mean_ms",
-                                      "verify", "device", "status"}));
+                                      "memory.step_peak.max_mib", "parameters", "loss.mean", "forward.mean_ms",
+                                      "backward.mean_ms", "verify", "device", "status"}));
   EXPECT_EQ(default_columns(experiment, {oom_record()}),
             (std::vector<std::string>{"size", "measure.warmup", "device", "status"}));
   record["phases"].erase("forward");
@@ -30,8 +30,8 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
   record["memory"]["step_peak_mib"] = {{"mean", 0.0}, {"min", 0.0}, {"max", 0.0}};
   EXPECT_EQ(default_columns(experiment::Experiment{}, {record}),
             (std::vector<std::string>{"size", "measure.warmup", "step.mean_ms", "step.std_ms", "step.cv_percent",
-                                      "tokens_per_s", "memory.process_peak_mib", "parameters", "verify", "device",
-                                      "status"}));
+                                      "tokens_per_s", "memory.process_peak_mib", "parameters", "loss.mean", "verify",
+                                      "device", "status"}));
 }
 
 TEST(Columns, WhatAFigureIsWorthIsShown) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 
+#include <chrono>
+
 #include "common/fd.hpp"
 #include "support/files.hpp"
 #include "support/temporary_folder.hpp"
@@ -128,6 +130,32 @@ TEST_F(Leftovers, ABatchAndWhatIsSomebodysAreLeftAlone) {
   put("notes/experiment.toml");
   put("notes/mine.txt");
   EXPECT_TRUE(leftovers_below(folder_.path()).empty());
+}
+
+TEST_F(Leftovers, OldRunsGoWhole) {
+  const std::string old_run = "results/x/20250101T000000Z-ab12/", new_run = "results/x/20250102T000000Z-ab12/";
+  for (const std::string& run : {old_run, new_run}) {
+    put(run + "experiment.toml");
+    put(run + "cases.jsonl", "{}\n");
+    put(run + "batch/shards/0-0000/attempts/0001/cases.jsonl", "{}\n");
+  }
+  put("results/x/20250103T000000Z-ab12/notes.txt");
+  fs::create_directory_symlink("20250101T000000Z-ab12", folder_ / "results/x/latest");
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(24 * 100);
+  for (const auto& each : fs::recursive_directory_iterator(folder_ / "results"))
+    if (!each.is_symlink()) fs::last_write_time(each.path(), long_ago);
+  // A job of it still writes.
+  put(new_run + "batch/shards/0-0000/attempts/0001/progress.json");
+  const double now_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  EXPECT_TRUE(old_runs_below(folder_.path(), now_s - 101 * 86400.0).empty());
+  const auto found = old_runs_below(folder_.path(), now_s - 90 * 86400.0);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].place, folder_ / "results/x/20250101T000000Z-ab12");
+  remove_all(found);
+  EXPECT_FALSE(fs::exists(folder_ / old_run));
+  EXPECT_FALSE(fs::is_symlink(folder_ / "results/x/latest"));
+  EXPECT_TRUE(fs::exists(folder_ / new_run / "cases.jsonl"));
+  EXPECT_TRUE(fs::exists(folder_ / "results/x/20250103T000000Z-ab12/notes.txt")) << "it is no run";
 }
 
 TEST_F(Leftovers, LinksAreNotFollowed) {

@@ -30,7 +30,7 @@ TEST(Notes, EachIsToldOnceWithItsCases) {
 
 TEST(Notes, OtherFiguresAreNoOtherNote) {
   EXPECT_EQ(note_lines({noted(0, {"cv is 7.1%, above 5%"}), noted(1, {}), noted(2, {"cv is 1,243.25%, above 5%"})}),
-            Lines{"cases 1, 3: note: cv is 1,243.25%, above 5% (figures of case 3, the highest)"});
+            Lines{"cases 1, 3: note: cv is 1,243.25%, above 5% (7.1% to 1,243.25%; the highest in case 3)"});
   EXPECT_EQ(note_lines({noted(0, {"took 5 s"}), noted(1, {"took 5 s"})}), Lines{"all 2 cases: note: took 5 s"});
 }
 
@@ -42,9 +42,10 @@ TEST(Notes, WordsAndRanksInThemKeepTheirNumbers) {
 TEST(Notes, OfSeveralRanksAreOne) {
   EXPECT_EQ(
       note_lines({noted(0, {"waited 7.6%", "rank 1: waited 18.7%", "ranks 2 and 4 to 6: waited 9%"})}),
-      Lines{"case 1 (batch_size=0): note: ranks 0 to 2 and 4 to 6: waited 18.7% (figures of rank 1, the highest)"});
+      Lines{
+          "case 1 (batch_size=0): note: ranks 0 to 2 and 4 to 6: waited 18.7% (7.6% to 18.7%; the highest in rank 1)"});
   EXPECT_EQ(note_lines({noted(0, {"rank 0: waited 5%", "rank 1: waited 6%"}), noted(1, {"rank 3: waited 7%"})}),
-            Lines{"all 2 cases: note: ranks 0, 1 and 3: waited 7% (figures of case 2, rank 3, the highest)"});
+            Lines{"all 2 cases: note: ranks 0, 1 and 3: waited 7% (5% to 7%; the highest in case 2, rank 3)"});
   EXPECT_EQ(note_lines({noted(0, {"rank 1: late"})}), Lines{"case 1 (batch_size=0): note: rank 1: late"});
 }
 
@@ -53,10 +54,21 @@ TEST(Notes, WhatOnlyBeginsLikeThatOfRanksIsNone) {
     EXPECT_EQ(note_lines({noted(0, {text})}), Lines{std::string("case 1 (batch_size=0): note: ") + text});
 }
 
-TEST(Notes, TwoOfOneCaseAreBothTold) {
-  EXPECT_EQ(note_lines({noted(0, {"process 12 was left", "process 13 was left"}), noted(1, {"process 7 was left"})}),
-            (Lines{"all 2 cases: note: process 12 was left (figures of case 1, the highest)",
-                   "case 1 (batch_size=0): note: process 13 was left"}));
+TEST(Notes, TwoOfOneCaseAreOneLine) {
+  EXPECT_EQ(note_lines({noted(0, {"drifts by +3.5%", "drifts by -11%"}), noted(1, {"drifts by +7%"})}),
+            Lines{"all 2 cases: note: drifts by -11% (+3.5% to -11%; the highest in case 1)"});
+}
+
+TEST(Notes, AVerdictThatNoNoteExplainsIsExplained) {
+  const auto judged = [](int index, const char* verdict, const char* text, const Lines& notes) {
+    Json record = noted(index, notes);
+    record["validity"] = {{"verdict", verdict}, {"text", text}};
+    return record;
+  };
+  EXPECT_EQ(validity_lines({judged(0, "unknown", "measured for 0.05 s", {"other"}),
+                            judged(1, "unknown", "measured for 0.12 s", {}), judged(2, "valid", "nobody else", {}),
+                            judged(3, "contended", "others took 9%", {"rank 1: contended: others took 9%"})}),
+            Lines{"cases 1-2: validity unknown: measured for 0.12 s (0.05 to 0.12; the highest in case 2)"});
 }
 
 TEST(Notes, RepeatsOfACaseAreOneCase) {

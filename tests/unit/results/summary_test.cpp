@@ -78,7 +78,7 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
                     {"by_status", {{"ok", 1}, {"oom", 1}}},
                     {"wall_s", 4.75},
                     {"lines",
-                     {"size=small measure.warmup=5: ok step 1,243 ms ± 0.8%",
+                     {"size=small measure.warmup=5: ok step 1,243 ms, cv 0.8%",
                       "size=xl measure.warmup=5: oom: wanted 31,250 MiB of 24,000 MiB"}}};
   EXPECT_EQ(summary["summary"], totals);
 }
@@ -239,6 +239,18 @@ TEST_F(ViewsOfARun, AreWholeWhenTheyAreSharedAlone) {
   for (const char* part : {"validity", "contended: other processes took 66%", "oom: wanted 31,250 MiB", "of sweep, on ",
                            "AMD EPYC", "assay 1.0.0"})
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+}
+
+TEST_F(ViewsOfARun, AColumnThatNoProgramReportedIsNamed) {
+  RunFolder run = create();
+  run.append(ok_record());
+  experiment::Experiment experiment = sweep();
+  experiment.output.columns = experiment.output.reported_columns = {"loss", "ratio", "los.mean", "other"};
+  EXPECT_EQ(write_views(run.path(), experiment).warnings,
+            (std::vector<std::string>{
+                "column 'loss' of [output] columns is empty: no program reported it; did you mean 'loss.mean'?",
+                "column 'los.mean' of [output] columns is empty: no program reported it; did you mean 'loss.mean'?",
+                "column 'other' of [output] columns is empty: no program reported it"}));
 }
 
 TEST_F(ViewsOfARun, ATornLineIsPassedOn) {

@@ -92,8 +92,24 @@ TEST(Table, DefaultsOfATrainingSweepFit120Columns) {
   }
   experiment::Experiment experiment;
   const Table table = make_table(default_columns(experiment, records), records);
-  ASSERT_EQ(table.columns.size(), 13u);
+  ASSERT_EQ(table.columns.size(), 14u);
   for (const std::string& line : lines_of(table_on_terminal(table, 120))) EXPECT_LE(display_width(line), 120u) << line;
+}
+
+TEST(Table, PeopleReadUnitsThatFit) {
+  Table table{{"step.mean_ms", "bytes_per_s", "memory.peak_mib", "gbytes_per_s"}, {}};
+  for (const double factor : {1.0, 0.5})
+    table.rows.push_back({record::number_cell(0.001951 * factor), record::number_cell(33590118142 * factor),
+                          record::number_cell(2e5 * factor), record::number_cell(3e7 * factor)});
+  EXPECT_EQ(to_terminal(table, 120),
+            "step.mean_us  Gbytes_per_s  memory.peak_gib  gbytes_per_s\n"
+            "────────────  ────────────  ───────────────  ────────────\n"
+            "       1.951         33.59            195.3    30,000,000\n"
+            "      0.9755         16.80            97.66    15,000,000\n");
+  EXPECT_TRUE(to_markdown(table).starts_with("| step.mean_us | Gbytes_per_s |")) << to_markdown(table);
+  EXPECT_TRUE(to_csv(table).starts_with("step.mean_ms,bytes_per_s,")) << to_csv(table);
+  table.rows.push_back({record::number_cell(1.0), {}, {}, {}});
+  EXPECT_TRUE(to_terminal(table, 120).starts_with("step.mean_ms  Gbytes_per_s")) << "one unit a column";
 }
 
 TEST(Table, CsvHasALineForEachRow) {
@@ -123,13 +139,17 @@ TEST(CaseText, ProblemsSayWhereAndWhy) {
           "rank 1]",
           "case 4 (size=xl measure.warmup=5): crashed: no reason was given"}));
   EXPECT_TRUE(problem_lines({ok_record()}, {}).empty());
+  crashed["reason"] = "ended with 1:\nTraceback:\n  File \"x.py\"\n    import nothing\n";
+  EXPECT_EQ(problem_lines({crashed}, {}),
+            std::vector<std::string>{"case 4 (size=xl measure.warmup=5): crashed: ended with 1: | Traceback: | File "
+                                     "\"x.py\" | import nothing"});
 }
 
 TEST(CaseText, SummaryAndLabel) {
-  EXPECT_EQ(case_summary(ok_record()), "ok step 1,243 ms ± 0.8%");
+  EXPECT_EQ(case_summary(ok_record()), "ok step 1,243 ms, cv 0.8%");
   Json in_part = ok_record();
   in_part["verify"]["status"] = "partial";
-  EXPECT_EQ(case_summary(in_part), "ok step 1,243 ms ± 0.8%, verified in part");
+  EXPECT_EQ(case_summary(in_part), "ok step 1,243 ms, cv 0.8%, verified in part");
   Json of_one_step = ok_record();
   of_one_step["phases"]["step"]["n"] = 1;
   of_one_step["phases"]["step"]["cv"] = 0.0;

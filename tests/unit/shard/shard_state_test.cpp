@@ -121,7 +121,9 @@ TEST_F(State, QuarantineIsAnEnd) {
 }
 
 TEST_F(State, ThePlanComesBackWithWhatEarlierShardsSaid) {
-  const ShardPlan plan{{3, 7}, {10.5, 20}, {0, 1}, "/e/x.toml", "aa", "/p/x.so", "bb", true};
+  const ShardPlan plan{{3, 7}, {10.5, 20}, {0, 1}, "/e/x.toml",
+                       "aa",   "/p/x.so",  "bb",   {true, "id7", {"A", "B=c d"}, "west", {"/h.toml", 1.5, {}, 60}},
+                       true};
   write_shard_plan(shard_.path(), plan);
   flush_shard_plan(shard_.path());
   const ShardPlan read = read_shard_plan(shard_.path());
@@ -132,6 +134,14 @@ TEST_F(State, ThePlanComesBackWithWhatEarlierShardsSaid) {
   EXPECT_EQ(read.budget_s_of(8), 0);
   EXPECT_TRUE(read.is_canary);
   EXPECT_EQ(read.plugin_hash, "bb");
+  EXPECT_TRUE(read.promised.has_gpus);
+  EXPECT_EQ(read.promised.batch_id, "id7");
+  EXPECT_EQ(read.promised.environment, (std::vector<std::string>{"A", "B=c d"}));
+  EXPECT_EQ(read.promised.cluster, "west");
+  EXPECT_EQ(read.promised.health.experiment, "/h.toml");
+  EXPECT_EQ(read.promised.health.tflop_per_s_min, 1.5);
+  EXPECT_FALSE(read.promised.health.gbytes_per_s_min);
+  EXPECT_EQ(read.promised.health.timeout_s, 60);
 }
 
 TEST_F(State, APlanThatIsHalfOneIsRefused) {

@@ -155,6 +155,16 @@ TEST(NextSample, ComesAfterASixteenthOfTheWindowSoFar) {
   EXPECT_EQ(next_sample_in(2ms, 1ms, 1ms, 50ms), 20ms) << "a device that answers slowly is asked less often";
   EXPECT_EQ(next_sample_in(0s, 10ms, 1ms, 50ms), 50ms);
   EXPECT_EQ(next_sample_in(1h, 0s, 1h, 1h), 1h);
+  // A window of 40 ms has readings enough of the clocks where one takes microseconds. With the 2.4 ms of a GPU's energy
+  // counter in each it had one.
+  const auto samples_in_40ms = [](std::chrono::nanoseconds cost) {
+    std::size_t samples = 0;
+    std::chrono::nanoseconds at = next_sample_in(0s, 0s, 1ms, 50ms);
+    for (; at < 40ms; at += cost + next_sample_in(at + cost, cost, 1ms, 50ms)) ++samples;
+    return samples;
+  };
+  EXPECT_EQ(samples_in_40ms(2400us), 1u);
+  EXPECT_GE(samples_in_40ms(4us), fewest_clock_readings);
 }
 
 TEST_F(Sampling, EachWindowHasItsOwnFigures) {

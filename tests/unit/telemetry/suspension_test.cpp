@@ -31,6 +31,30 @@ TEST(Suspension, AProcessThatWasStoppedKnowsIt) {
   EXPECT_NE(verdict.text.find("received SIGCONT"), std::string::npos);
 }
 
+// As the program of a `command` that somebody suspends.
+TEST(Suspension, OfAChildThatWasStopped) {
+  SuspensionProbe probe;
+  probe.begin();
+  const pid_t child = fork();
+  if (child == 0) {
+    kill(getpid(), SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, WUNTRACED) < 0) {
+  }
+  kill(child, SIGCONT);
+  while (waitpid(child, &status, 0) < 0) {
+  }
+  const Suspension found = probe.end();
+  EXPECT_EQ(found.children_continued, 1);
+  EXPECT_EQ(found.continued, 0);
+  const record::Validity verdict = with_suspension({record::ValidityVerdict::valid, "nobody"}, found);
+  EXPECT_EQ(verdict.verdict, record::ValidityVerdict::contended);
+  EXPECT_EQ(verdict.text,
+            "a program that it runs was continued after a stop 1 time while it was measured; measure again");
+}
+
 TEST(Suspension, WithoutAStopNothingChanges) {
   SuspensionProbe probe;
   probe.begin();

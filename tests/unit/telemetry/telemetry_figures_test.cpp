@@ -63,6 +63,18 @@ TEST(TelemetryFigures, OfAShortWindowTheSampleAtTheEndIsAllThereIs) {
   EXPECT_EQ(record["throttle"], Json({{"power_cap", 1.0}}));
 }
 
+// An H100's counter changes each 100 ms: of a shorter window its difference is 0, or the work of before.
+TEST(TelemetryFigures, EnergyOfLessThanACountersPeriodIsNotKnown) {
+  for (const auto& [window_s, is_known] : {std::pair(0.09, false), std::pair(0.1, true)}) {
+    TelemetryFigures figures(period_s, {.energy_period_s = 0.1});
+    auto begin = gpu_sample(0, 0), end = gpu_sample(90, 0.05);
+    begin.energy_j = end.energy_j = 1000;
+    figures.begin(begin, 0);
+    figures.end(end, window_s);
+    EXPECT_EQ(figures.telemetry().energy_j.has_value(), is_known) << window_s;
+  }
+}
+
 // When a window ends the device has nothing to do: its clocks and power there are not those of the work.
 TEST(TelemetryFigures, AfterOthersTheEndTellsOfTotalsAlone) {
   TelemetryFigures figures(period_s);

@@ -20,7 +20,7 @@ TelemetryFigures gpu_figures(std::uint64_t reasons, int held_down, std::optional
   const auto told = [&foreign](assay_telemetry_sample sample) {
     return foreign ? with_foreign(sample, *foreign) : sample;
   };
-  TelemetryFigures figures(0.05);
+  TelemetryFigures figures(0.05, {.average_s = 0});
   figures.begin(told(gpu_sample(0, 0)));
   for (int i = 0; i < 20; ++i) {
     auto sample = gpu_sample(90, 0.05);
@@ -33,7 +33,7 @@ TelemetryFigures gpu_figures(std::uint64_t reasons, int held_down, std::optional
 
 // One sample a period with these clocks, all of them held down by `reasons`.
 TelemetryFigures clocks(const std::vector<double>& mhz, std::uint64_t reasons) {
-  TelemetryFigures figures(0.05);
+  TelemetryFigures figures(0.05, {.average_s = 0});
   figures.begin(gpu_sample(0, 0));
   for (const double clock : mhz) {
     auto sample = gpu_sample(90, 0.05);
@@ -62,9 +62,33 @@ record::Validity of_cpu(std::optional<double> others_share, std::optional<double
   return validity_of(true, nullptr, contention);
 }
 
+TEST(Validity, AWindowTooShortToJudgeSaysWhatIsNeeded) {
+  const record::Validity validity = of_cpu(std::nullopt);
+  EXPECT_EQ(validity.verdict, ValidityVerdict::unknown);
+  EXPECT_EQ(validity.text,
+            "measured for 0.1 s, and 0.2 s are needed to see contention; use more steps ([measure] steps)");
+}
+
 TEST(Validity, OfAGpuToItselfAtFullClocks) {
   const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_IDLE, 20, 0));
   EXPECT_EQ(validity.verdict, ValidityVerdict::valid) << validity.text;
+}
+
+// Power that is averaged over a second reaches back before a window of less: the words leave it out.
+TEST(Validity, WordsLeaveOutPowerOfBeforeTheWindow) {
+  const auto of = [](double average_s) {
+    TelemetryFigures figures(0.05, {.average_s = average_s});
+    figures.begin(gpu_sample(0, 0), 10);
+    for (int i = 1; i <= 12; ++i) {
+      auto sample = gpu_sample(90, 0.05);
+      sample.throttle = ASSAY_THROTTLE_POWER_CAP;
+      figures.within(sample, 10 + i * 0.05);
+    }
+    return of_gpu(figures, 700.0).text;
+  };
+  EXPECT_NE(of(0).find("SM clock 1700 MHz on average, 600 W on average"), std::string::npos) << of(0);
+  EXPECT_EQ(of(1).find("W on average"), std::string::npos) << of(1);
+  EXPECT_NE(of(1).find("SM clock 1700 MHz on average"), std::string::npos) << of(1);
 }
 
 TEST(Validity, AGpuAtItsPowerCapWithASteadyClockIsPowerLimited) {
@@ -105,7 +129,7 @@ TEST(Validity, AClockThatGoesElsewhereIsThrottling) {
 // work, at the cap of a moment before.
 TEST(Validity, OneLateSampleDecidesNothing) {
   for (const std::uint64_t reason : {ASSAY_THROTTLE_POWER_CAP, ASSAY_THROTTLE_THERMAL, ASSAY_THROTTLE_HW_SLOWDOWN}) {
-    TelemetryFigures figures(0.05);
+    TelemetryFigures figures(0.05, {.average_s = 0});
     figures.begin(gpu_sample(0, 0));
     auto sample = gpu_sample(90, 0.01);
     sample.throttle = reason;
@@ -131,7 +155,7 @@ TEST(Validity, AFewSamplesSayNothingOfTheClocks) {
 // Six samples, and yet nobody knows how the clock was when the window began, or ended.
 TEST(Validity, ReadingsThatLeaveAThirdOutSayNothingOfSteadiness) {
   for (const std::uint64_t reasons : {std::uint64_t{ASSAY_THROTTLE_POWER_CAP}, std::uint64_t{0}}) {
-    TelemetryFigures figures(0.05);
+    TelemetryFigures figures(0.05, {.average_s = 0});
     figures.begin(gpu_sample(0, 0));
     for (const double now_s : {0.5, 8.0, 8.5, 9.0, 9.5, 10.0}) {
       auto sample = gpu_sample(90, 0.05);
@@ -151,7 +175,7 @@ TEST(Validity, ReadingsThatLeaveAThirdOutSayNothingOfSteadiness) {
 
 TEST(Validity, OfADeviceThatDoesNotTellItsClocksNothingIsKnown) {
   for (const std::uint64_t reasons : {std::uint64_t{ASSAY_THROTTLE_POWER_CAP}, std::uint64_t{0}}) {
-    TelemetryFigures figures(0.05);
+    TelemetryFigures figures(0.05, {.average_s = 0});
     for (int i = 0; i < 20; ++i) {
       auto sample = with_foreign(gpu_sample(90, 0.05), 0);
       sample.known &= ~std::uint64_t{ASSAY_TELEMETRY_SM_CLOCK};
@@ -177,7 +201,7 @@ TEST(Validity, AnotherProcessOnTheGpuIsWorseThanAPowerCap) {
 }
 
 TEST(Validity, WhatADeviceDoesNotTellIsNamed) {
-  TelemetryFigures figures(0.05);
+  TelemetryFigures figures(0.05, {.average_s = 0});
   for (int i = 0; i < 6; ++i) figures.within(gpu_sample(90, 0.05));
   const record::Validity validity = of_gpu(figures);
   EXPECT_EQ(validity.verdict, ValidityVerdict::valid);

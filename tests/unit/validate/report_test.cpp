@@ -75,10 +75,22 @@ Report sample() {
 }
 
 TEST(Report, IsATableOfNoMoreThanItsWidth) {
-  std::istringstream lines(to_table(sample()));
+  std::istringstream lines(to_table(sample(), true));
   std::string last;
   for (std::string line; std::getline(lines, line); last = line) EXPECT_LE(line.size(), 81u) << line;
   EXPECT_EQ(last, "1 passed, 1 error, 2 warnings");
+}
+
+TEST(Report, ShowsFindingsAlone) {
+  Report report = sample();
+  report.level = 2;
+  report.workloads[0].answers.leave_out(Check::run_log, "run.works comes first");
+  report.workloads[0].answers.leave_out(Check::run_output, "run.works comes first");
+  const std::string text = to_table(report);
+  EXPECT_EQ(text.find("file.readable"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  error      run.works            it does not"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  not asked  2 checks             run.works comes first\n"), std::string::npos) << text;
+  EXPECT_NE(to_table(report, true).find("  ok         file.readable"), std::string::npos);
 }
 
 TEST(Report, LeavesOutLevelsThatWereNotAsked) {

@@ -84,7 +84,7 @@ TEST(DropoutWatch, FindsEachPlaceOnceAndItsMaskInBackward) {
   for (const bool is_eager : {false, true}) {
     const Watched right = watched(is_eager, nothing);
     EXPECT_TRUE(right.is_right) << right.verdict;
-    EXPECT_EQ(right.verdict, "16 places of dropout with masks of their own; ");
+    EXPECT_EQ(right.verdict, "16 places of dropout, each with its own mask; ");
   }
 }
 

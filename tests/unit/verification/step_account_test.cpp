@@ -160,6 +160,24 @@ TEST_F(Results, ALateStepWithoutALossIsFound) {
   EXPECT_NE(found.find("step 8193 of 8193 has left no finite number for its loss"), std::string::npos) << found;
 }
 
+// What one H200 had, as shares of the magnitude, is allowed; twice the gradients of a step are not.
+TEST(StepAccountMarks, OfAStepThatDoesNotRepeatToTheBitMayDifferByWhatTheStepsBeforeAdd) {
+  Account account;
+  account.marks_per_step = 3;
+  account.tolerance = 0x1p-12;
+  account.marks.assign(3 * 200, {.value = 1, .magnitude = 1});
+  StepAccount::allow_for_earlier_steps(account);
+  const auto allowed = [&](std::size_t step, std::size_t kind) {
+    return account.tolerance * account.marks[3 * (step - 1) + kind].magnitude;
+  };
+  for (const std::size_t kind : {0, 1, 2}) EXPECT_EQ(allowed(1, kind), 0x1p-12);
+  for (const auto& [step, found] : {std::pair<std::size_t, double>{2, 1e-3}, {5, 6e-3}, {6, 7.8e-3}, {10, 4.1e-3}})
+    EXPECT_GT(allowed(step, 1), 2 * found) << step;
+  EXPECT_LT(allowed(200, 1), 0.07);
+  EXPECT_EQ(allowed(200, 1), allowed(17, 1));
+  EXPECT_EQ(allowed(200, 0), allowed(2, 0));
+}
+
 TEST(StepAccountPlaces, AreSpreadAndHaveTheEndsOfEachRange) {
   const auto has = [](const std::vector<std::int64_t>& places, std::int64_t place) {
     return std::find(places.begin(), places.end(), place) != places.end();

@@ -153,7 +153,8 @@ TEST(UpdateBesideBackward, IsRefusedToAModelThatUsesTheSideLane) {
   config.model.side_lane = true;
   models::DecoderTrainer(host.host(), config);
   config.update_beside_backward = true;
-  expect_refusal(ASSAY_INVALID_ARGUMENT, "without a side lane", [&] { models::DecoderTrainer(host.host(), config); });
+  expect_refusal(ASSAY_INVALID_ARGUMENT, "without its own side lane",
+                 [&] { models::DecoderTrainer(host.host(), config); });
 }
 
 TEST(UpdateBesideBackward, IsRefusedWhereTheOptimizerHasPartsOfTheParameters) {

@@ -2,9 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 #include "helpers.hpp"
 #include "raw_client.hpp"
@@ -17,6 +25,41 @@ void expect_serving(const Served& served) {
   KeyValueClient client(served.server.endpoint(), {});
   client.set("alive", "yes");
   EXPECT_EQ(client.get("alive", patient), "yes");
+}
+
+// In a network of its own, whose loopback has ::1 alone: 0 where a client comes through, 77 where there is none to be
+// had.
+int serve_on_v6_alone() {
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0) return 77;
+  const Fd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP;
+  if (ioctl(any.get(), SIOCSIFFLAGS, &loopback) != 0) return 77;
+  loopback = {};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_addr.sa_family = AF_INET;  // 0.0.0.0: no address
+  if (ioctl(any.get(), SIOCSIFADDR, &loopback) != 0) return 77;
+  try {
+    KeyValueStore store;
+    KeyValueServer server(store, KeyValueServer::Options{.reach = Reach::this_machine});
+    if (server.endpoint().addresses != std::vector<std::string>{"::1"}) return 2;
+    KeyValueClient client(server.endpoint(), {});
+    client.set("a", "b");
+    return client.get("a", patient) == "b" && client.local_address() == "::1" ? 0 : 3;
+  } catch (const WireupError& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
+
+TEST(KeyValueServer, ALoopbackOfV6Alone) {
+  const pid_t child = fork();
+  if (child == 0) _exit(serve_on_v6_alone());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "no network namespace without IPv4 is to be had";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(KeyValueServer, EndpointOfTheLoopback) {

@@ -25,13 +25,21 @@ constexpr const char* own_processors = "give the run processors of its own (task
 TEST(ContentionNotes, NameTheThreadsThatAreTooMany) {
   EXPECT_EQ(
       note_of(waiting(0.5, 2, 2), 2),
-      std::string("contended: its threads waited for other processes in 50% of the measured time: 2 busy threads on 2 "
-                  "processors; use fewer threads ([run] threads = 1), or ") +
+      std::string("contended: its threads waited for other processes, which took 50% of the processors, in 50% of the "
+                  "measured time: 2 busy threads on 2 processors; use fewer threads ([run] threads = 1), or ") +
           own_processors);
   EXPECT_NE(note_of(waiting(0.25, 8, 8), 8).find("([run] threads = 6)"), std::string::npos);
   EXPECT_NE(note_of(waiting(0, 9, 8), 8).find("([run] threads = 7)"), std::string::npos)
       << "one of the nine is a library's own, and keeps running";
   EXPECT_NE(note_of(waiting(1, 4, 4), 4).find("([run] threads = 1)"), std::string::npos) << "there is always one";
+}
+
+TEST(ContentionNotes, OneNoteHasBothFigures) {
+  EXPECT_EQ(contention_notes(waiting(0.5, 2, 2), 2, 2).size(), 1u);
+  telemetry::Contention contention = waiting(0.5, 2, 2);
+  contention.stall_share = contention.foreign_stall_share = 0.0;
+  EXPECT_EQ(note_of(contention, 2),
+            "contended: other processes took 50% of the processors while this case was measured");
 }
 
 // With one thread, or no more than there are processors for, fewer would be no remedy.

@@ -17,6 +17,7 @@ struct Captured {
   measure::testing::ScriptedTimeline timeline;
   measure::Recorder recorder{timeline, 2, 0};
   double event_ns = 2500;
+  experiment::DeviceFacts facts{};
   bool has_switch = true, may_follow = true;
   PhasePass::LargestOfRanks largest = {};
   std::vector<bool> switched = {};
@@ -32,7 +33,7 @@ struct Captured {
       recorder.phase_end(phase);
     }
     recorder.end_capture();
-    GraphEvents events{event_ns, {}};
+    GraphEvents events{event_ns, {}, facts};
     if (has_switch) events.record = [this](bool on) { switched.push_back(on); };
     return PhasePass(recorder, std::move(events), largest, may_follow);
   }
@@ -65,6 +66,30 @@ TEST(PhasePass, IsForStepsOfWhichEventsTakeMoreThanOneInTwoHundred) {
     EXPECT_EQ(captured.recorder.leaves_out_captured(), apart) << step_ns;
     EXPECT_EQ(captured.switched, apart ? std::vector<bool>{false} : std::vector<bool>{}) << step_ns;
   }
+}
+
+// On an H100 a thousand events in a graph take 3.5 us each, a few 2.5: its file says both.
+TEST(PhasePass, GoesByTheDevicesFile) {
+  const GraphEvents stated{2500, {}};
+  EXPECT_EQ(stated.ns_of_each(1000), 2500);
+  EXPECT_FALSE(stated.is_measured(1000));
+  GraphEvents measured{2500, {}};
+  measured.facts.event_captured_us = 2.5;
+  measured.facts.event_captured_many_us = 3.5;
+  EXPECT_EQ(measured.ns_of_each(10), 2500);
+  EXPECT_EQ(measured.ns_of_each(1000), 3500);
+  EXPECT_TRUE(measured.is_measured(1000));
+
+  // Four events of 3 us are more than 0.5% of 2.2 ms, four of 2.5 us less.
+  Captured captured;
+  captured.facts.event_captured_us = 3;
+  PhasePass pass = captured.make();
+  pass.choose(2.2e6);
+  EXPECT_TRUE(pass.is_apart());
+  Captured unknown;
+  PhasePass as_stated = unknown.make();
+  as_stated.choose(2.2e6);
+  EXPECT_FALSE(as_stated.is_apart());
 }
 
 TEST(PhasePass, IsNotForAStepThatIsNotCaptured) {
@@ -176,13 +201,14 @@ TEST(PhasePass, TheRecordIsToldWhatPhasesAndStepsHaveInThem) {
   Captured captured;
   PhasePass pass = captured.make();
   EXPECT_EQ(pass.note(measured, nullptr),
-            "the 4 events that time the phases of a captured step take about 10 us, 1.0% of the measured step; set "
-            "[measure] warmup = 5 to have the phases timed in separate steps");
+            "the 4 events that time the phases of a captured step take about 10 us (as on an H200: not known of this "
+            "device), 1.0% of the measured step; set [measure] warmup = 5 to have the phases timed in separate steps");
   pass.choose(1e6);
   const record::PhasePass told{.steps = 2, .step_mean_ms = 1.0123, .events = 4, .event_us = 2.5};
   EXPECT_EQ(pass.note(measured, &told),
             "phases come from 2 steps of their own after the measured ones, of 1.012 ms each: the 4 events that time "
-            "the phases of a captured step take about 10 us, 1.0% of a measured step, which has none");
+            "the phases of a captured step take about 10 us (as on an H200: not known of this device), 1.0% of a "
+            "measured step, which has none");
   measured.samples.step_ns = {1e9, 1e9};
   Captured long_steps;
   EXPECT_EQ(long_steps.make().note(measured, nullptr), "");

@@ -63,7 +63,7 @@ static void softmax_tile(const ScoreTile& tile, const SoftCap& cap, float* score
   }
 }
 
-// After the softmax, whose sums are those of what is not dropped, too.
+// After the softmax; its sums, too, cover only what is not dropped.
 static void drop_tile(const AttentionArgs& a, const Mask& mask, int64_t batch, int64_t head, const ScoreTile& tile,
                       float* scores) {
   MaskRow<tile_keys> dropout;

@@ -117,7 +117,7 @@ void quantize_rows(uint8_t* y, float* inverse_scale, const void* x_address, int6
   });
 }
 
-// Strips of columns, each of which is walked twice.
+// Strips of columns; each is walked twice.
 template <class Format, class T>
 void quantize_columns(uint8_t* y, float* inverse_scale, const void* x_address, int64_t rows, int64_t columns) {
   constexpr int64_t strip = 64, tile = 64;

@@ -1,7 +1,7 @@
-// One source, four instruction sets. Every file in this folder is compiled once each for baseline x86-64 (or whatever
-// the machine's baseline is), AVX2 and AVX-512, and those that write much bf16 also for AVX-512 with its own conversion
-// to it, with ASSAY_ISA naming the namespace that all of its code lives in; dispatch happens once, when the backend is
-// made.
+// One source, four instruction sets. Every file in this folder is compiled for baseline x86-64 (or whatever the
+// machine's baseline is), AVX2 and AVX-512. Files that write much bf16 are also compiled for AVX-512 with its own
+// conversion to it. ASSAY_ISA names the namespace that all code of a file lives in; dispatch happens once, when the
+// backend is made.
 //
 // Trap: an inline function of another namespace (anything of the standard library that is not a builtin) compiled here
 // with AVX-512 may be the copy that the linker keeps for the whole library, and then fails on an older machine. So:
@@ -46,7 +46,7 @@ const T& select(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
   namespace assay::cpu {                                                                             \
   inline const Type& name(Isa isa) { return select(isa, baseline::name, avx2::name, avx512::name); } \
   }
-// The same for those with code of their own for avx512_bf16: kernel_sources_with_bf16 of CMakeLists.txt.
+// The same for those with separate code for avx512_bf16: kernel_sources_with_bf16 of CMakeLists.txt.
 #define ASSAY_DECLARE_KERNELS_WITH_BF16(Type, name)               \
   ASSAY_DECLARE_KERNELS_OF(baseline, Type, name)                  \
   ASSAY_DECLARE_KERNELS_OF_AVX2(Type, name)                       \

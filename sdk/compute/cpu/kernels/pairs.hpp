@@ -1,5 +1,5 @@
-// Rows as pairs of adjacent elements, whose first and second elements are in vectors of their own: what rotary position
-// turns. Included by kernel files only.
+// Rows as pairs of adjacent elements, first and second elements in separate vectors: what rotary position turns.
+// Included by kernel files only.
 #pragma once
 #include "vec.hpp"
 

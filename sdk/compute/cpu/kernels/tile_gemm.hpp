@@ -124,7 +124,7 @@ __attribute__((noinline)) static void pack_rows(const T* from, int64_t from_stri
     });
 }
 
-// One square of it: the first `rows` rows and the span's columns. A function of its own, to be compiled once.
+// One square of it: the first `rows` rows and the span's columns. A separate function, to be compiled once.
 template <class T, class Span>
 __attribute__((noinline)) static void transpose_square(const T* from, int64_t from_stride, int64_t rows, Span span,
                                                        float* to, int64_t to_stride) {

@@ -1,5 +1,5 @@
-// What cuDNN is told of documents packed in sequences: where each begins in every operand, and how long it is. And the
-// log-sum-exps as it has them then, token by token.
+// What cuDNN receives of documents packed in sequences: where each begins in every operand, and how long it is. Also
+// the log-sum-exps as cuDNN then has them, token by token.
 #pragma once
 #include <cuda_runtime_api.h>
 

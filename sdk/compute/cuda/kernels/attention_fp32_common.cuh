@@ -128,7 +128,7 @@ void with_backward_tiling(const AttentionFp32Args& a, F&& f) {
   return f(TypeTag<Tiling<256, 32, 32>>());
 }
 
-// The part of the backward that has a file of its own, to be compiled beside the rest. It needs delta.
+// The part of the backward in a separate file, to be compiled beside the rest. It needs delta.
 void key_gradients(const AttentionFp32Args& a, const char* operation, cudaStream_t stream);
 
 }  // namespace assay::cuda::fp32_attention

@@ -192,8 +192,8 @@ __device__ inline void store_rows(float* target, std::int64_t stride, int valid_
   }
 }
 
-// Which tile of which head a block has: all heads of one tile follow each other, so that with a causal mask the tiles
-// with most work can come first.
+// Which tile and head a block has. All heads of one tile follow each other, so that with a causal mask the tiles with
+// most work can come first.
 struct Job {
   int tile;
   std::int64_t batch, head;

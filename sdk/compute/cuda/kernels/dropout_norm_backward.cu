@@ -1,6 +1,6 @@
 // Backward, in one pass: a fixed number of blocks walks the rows, many rows at a time. A team of threads has a row, and
 // the next one on its way from memory. Each thread has its columns in every row that it meets, so that the gradients by
-// the three vectors gather in registers; they are added up over the rows of a block at its end, and over the blocks by
+// the three vectors gather in registers. They are added up over the rows of a block at its end, and over the blocks by
 // a second kernel, both in an order that is always the same.
 //
 // With n = (sum - mean) rstd and g = dy weight: dsum = rstd (g - mean(g) - n mean(g n)), dx = mask(dsum),

@@ -59,11 +59,11 @@ void forward(cudaStream_t stream, Out* out, const Table* table, const std::int64
 
 // ---- backward ------------------------------------------------------------------------------------------------------
 // A block owns a few rows of the table and a strip of columns, one to four for each thread. It reads the ids in chunks,
-// collects the places that name its rows, in order, and then every thread adds those rows of dout in its own columns.
-// A thread's sums lie in shared memory, which no other thread touches; the row at hand is summed in registers. Where
-// the width leaves threads without columns, groups of fewer warps own rows of their own, so that a block serves more
-// rows of the table with one look at the ids. Of a large table most blocks have rows that most chunks do not name: a
-// first kernel marks for each block the chunks that do, and the others are passed by, which changes no sum.
+// collects the places that name its rows, in order, and then every thread adds those rows of dout in its own columns. A
+// thread's sums lie in shared memory, which no other thread touches; the current row is summed in registers. Where the
+// width leaves threads without columns, groups of fewer warps own separate rows, so that a block serves more rows of
+// the table with one look at the ids. With a large table, most chunks name no row of most blocks: a first kernel marks
+// for each block the chunks that do, and the block skips the others, which changes no sum.
 
 constexpr int owned_rows = embedding_owned_rows, owned_bits = 3;
 constexpr int warps = threads / warp_size;

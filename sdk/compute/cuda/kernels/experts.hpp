@@ -1,9 +1,8 @@
-// Kernels of mixtures of experts: routing, the way of rows to their experts and back, and gated units by rows. Products
-// by groups have files of their own.
+// Kernels of mixtures of experts: routing, the way of rows to their experts and back, and gated units by rows. Grouped
+// products have separate files.
 //
-// Numbers of experts, rows and weights lie in device memory, so those out of their range cannot be refused as the CPU
-// refuses them. They never lead beyond a tensor: an expert there is not counts for nothing, and a row or weight there
-// is not makes NaN.
+// Numbers of experts, rows and weights lie in device memory, so the device cannot refuse those out of range as the CPU
+// does. They never lead beyond a tensor: a missing expert counts for nothing, and a missing row or weight makes NaN.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <assay/compute/operations/experts.hpp>

@@ -1,4 +1,4 @@
-// Choices sorted by expert, in their order: blocks have runs of them and count them by expert; warps add up the counts
+// Sorts choices by expert, in their order. Blocks have runs of them and count them by expert; warps add up the counts
 // of all blocks, an expert each; and blocks put their choices where those of earlier blocks and experts end. Integers
 // alone, so that the order in which a block counts does not matter.
 #include "cuda_error.hpp"
@@ -108,7 +108,7 @@ __device__ __forceinline__ void find_starts(const GroupRowsArgs& a, std::int32_t
   }
 }
 
-// A warp has a run of each tile, of which lanes take adjacent choices; the order of warps, turns and lanes is that of
+// A warp has a run of each tile, and its lanes take adjacent choices; the order of warps, turns and lanes is that of
 // the choices.
 __global__ void __launch_bounds__(threads) group_rows_place_kernel(const GroupRowsArgs a, int tiles_each) {
   extern __shared__ std::int32_t shared[];

@@ -24,8 +24,8 @@ struct Call {
   bool accumulate;
 };
 
-// Block x: a tile of rows (of weights: of Q), block y: one of columns, of which it takes more than one where there are
-// more than a grid has; block z, of weights: the group.
+// Block x: a tile of rows (for weights: of Q). Block y: a tile of columns, or several if there are more than a grid
+// has. Block z, for weights: the group.
 template <class T, class R, GroupedForm form>
 __global__ void __launch_bounds__(threads) grouped_matmul_plain_kernel(const Call<T, R> p) {
   constexpr bool weights = form == GroupedForm::weights;

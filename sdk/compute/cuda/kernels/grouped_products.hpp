@@ -33,7 +33,7 @@ struct GroupedProduct {
 
 // Whether the kernels for Hopper's matrix units serve it on a GPU of this compute capability (9.0: major 9).
 bool serves_by_matrix_units(const GroupedProduct& product, int major);
-// `multiprocessors`: so many thread blocks run, each of which takes tiles in turn.
+// `multiprocessors`: so many thread blocks run; each takes tiles in turn.
 void launch_grouped_by_matrix_units(cudaStream_t stream, const GroupedProduct& product, int multiprocessors);
 void launch_grouped_plain(cudaStream_t stream, const GroupedProduct& product);
 // dbias[e, :] (+)= the sums of dy's rows of each group, in a fixed order; dy [rows, columns].

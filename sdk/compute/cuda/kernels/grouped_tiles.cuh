@@ -1,5 +1,4 @@
-// Which tile of which group: how many tiles the groups before have, made anew by each block. Included by .cu files
-// only.
+// Finds a tile's group: each block counts anew how many tiles the groups before have. Included by .cu files only.
 #pragma once
 #include <cstdint>
 

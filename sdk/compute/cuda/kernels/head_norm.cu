@@ -1,7 +1,7 @@
-// A team of threads has a head: a few lanes of a warp where each may hold one pack of it, so that it is read once; else
-// a block, which walks its pairs. Teams are as many as a multiple of the heads, and go from position to position: each
-// keeps its head, and so its weights, and its sums for the gradient by them, which a block adds up over its teams at
-// its end, and a second kernel over the blocks, both in an order that is always the same.
+// A team of threads has a head: a few lanes of a warp if each may hold one pack of it, so that it is read once; else a
+// block, which walks its pairs. The number of teams is a multiple of the heads, and teams go from position to position.
+// Each keeps its head, and so its weights, and its sums for the gradient by them. A block adds up these sums over its
+// teams at its end, and a second kernel over the blocks, both in an order that is always the same.
 //
 // With n = x rstd, u the gradient turned back and g = u weight: dx = rstd (g - n mean(g n)), dweight = sum of u n.
 #include "kernels/head_norm.hpp"
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(walk_threads)
 
 // ---- host side -----------------------------------------------------------------------------------------------------
 
-// The step of a dimension of one entry says nothing about the alignment.
+// The step of a dimension of one entry does not affect the alignment.
 compute::HeadNormShape without_idle_steps(compute::HeadNormShape s) {
   for (compute::HeadSteps* steps : {&s.x, &s.rotated, &s.dx}) {
     if (s.batch == 1) steps->batch = 0;

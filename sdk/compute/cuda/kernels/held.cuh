@@ -1,5 +1,5 @@
-// Packs that stay in registers: kept as the words that memory gave, two 16-bit numbers in each, because the compiler
-// gives every 16-bit element of a struct a register of its own. Included by .cu files only.
+// Packs that stay in registers, kept as the words that memory gave, two 16-bit numbers in each: the compiler gives
+// every 16-bit element of a struct a separate register. Included by .cu files only.
 #pragma once
 #include <cstring>
 

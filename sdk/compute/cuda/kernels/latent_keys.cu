@@ -23,8 +23,8 @@ struct Latent {
   const float* sin;
 };
 
-// The places of a token, of which a thread has one in all heads: packs of N of a head's own columns, then M columns of
-// the shared ones, which are a pack, or, where none fits, a pair. Neighbouring threads lie on neighbouring places.
+// The places of a token; a thread has one place in all heads. First packs of N of a head's own columns, then M columns
+// of the shared ones: a pack, or a pair where no pack fits. Neighbouring threads have neighbouring places.
 struct Places {
   FastDivision of_token, positions;
   std::int64_t own;  // packs of a head's own columns
@@ -139,7 +139,7 @@ void dispatch(cudaStream_t stream, compute::DType type, const void* k, const voi
               const float* cos, const float* sin, const LatentKeysShape& given) {
   LatentKeysShape s = given;
   if (s.batch <= 0 || s.positions <= 0) return;
-  // The step of a dimension of one entry says nothing about the alignment.
+  // The step of a dimension of one entry does not affect the alignment.
   for (HeadSteps* const steps : {&s.of_nope, &s.of_shared, &s.of_k}) {
     if (s.batch == 1) steps->batch = 0;
     if (s.positions == 1) steps->position = 0;

@@ -1,8 +1,7 @@
-// Backward: a fixed number of blocks walks the rows, many rows at a time: each has a few warps of its own, which wait
-// for each other and for nobody else, so that a multiprocessor always has rows on their way from memory. Each thread
-// has its columns in every row that it meets, so that the gradients by weight and bias gather in registers; they are
-// added up over the rows of a block at its end, and over the blocks by a second kernel, both in an order that is always
-// the same.
+// Backward: a fixed number of blocks walks the rows, many rows at a time. Each row has a few warps, which wait only for
+// each other, so that a multiprocessor always has rows on their way from memory. Each thread has its columns in every
+// row that it meets, so that the gradients by weight and bias gather in registers. They are added up over the rows of a
+// block at its end, and over the blocks by a second kernel, both in an order that is always the same.
 //
 // With n = (x - mean) rstd and g = dy weight: dx = rstd (g - mean(g) - n mean(g n)), dweight = sum of dy n, dbias = sum
 // of dy. For RMS normalisation mean and mean(g) are left out.

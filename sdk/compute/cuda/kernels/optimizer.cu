@@ -1,6 +1,6 @@
-// Nothing here is read again before it would have left the cache but the parameters' copy, so the rest streams. A grid
-// that fills the device goes over the arena, or, beside products, a grid of which each block makes one turn; the
-// constants of the step are computed once in each block, while its first loads are on their way.
+// Only the parameters' copy is read again before it would have left the cache, so the rest streams. A grid that fills
+// the device goes over the arena; beside products, each block of the grid makes one turn. Each block computes the
+// constants of the step once, while its first loads are on their way.
 #include "kernels/optimizer.hpp"
 
 #include "cuda_error.hpp"

@@ -118,7 +118,7 @@ __device__ A pairwise(const Source& term, std::int64_t first, std::int64_t count
   }
 }
 
-// The upper levels of that tree over the threads of the block, each of which has a part of at least one term.
+// The upper levels of that tree over the threads of the block; each thread has a part of at least one term.
 template <class A, class Source>
 __device__ A pairwise_of_block(const Source& term, std::int64_t count, A* shared) {
   int levels = 0;
@@ -145,7 +145,7 @@ __device__ A pairwise_of_block(const Source& term, std::int64_t count, A* shared
   return shared[0];
 }
 
-// A thread for each column; the first `lanes` threads add them up. The rule is told with Cascade.
+// A thread for each column; the first `lanes` threads add them up. Cascade states the rule.
 template <class A, class Source>
 __device__ A cascade_of_block(const Source& term, std::int64_t count, const Cascade& c, A* shared) {
   const std::int64_t column = threadIdx.x;

@@ -117,7 +117,7 @@ void launch_rotary(cudaStream_t stream, compute::DType type, void* x, const floa
                    const RotaryShape& given, bool inverse) {
   RotaryShape s = given;
   if (s.batch <= 0 || s.positions <= 0 || s.heads <= 0 || s.pairs <= 0) return;
-  // The step of a dimension of one entry says nothing about the alignment.
+  // The step of a dimension of one entry does not affect the alignment.
   if (s.batch == 1) s.batch_step = 0;
   if (s.positions == 1) s.position_step = 0;
   if (s.heads == 1) s.head_step = 0;

@@ -1,4 +1,4 @@
-// h = f(gate) * up and its gradient, f SiLU or GELU, by rows with strides of their own.
+// h = f(gate) * up and its gradient, f SiLU or GELU, by rows with their own strides.
 #include "cuda_error.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/swiglu.cuh"

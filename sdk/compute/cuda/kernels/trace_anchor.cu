@@ -4,9 +4,9 @@
 
 namespace {
 
-// Longer than the host needs to enqueue an event and the begin of a step behind it, also while each launch is traced:
-// then the event happens right at the kernel's end, and not when the host comes round to it. The tracer's own
-// preparation in the first step it sees takes longer still, several milliseconds: that step is not for use.
+// Longer than the host needs to enqueue an event and the begin of a step behind it, even if each launch is traced. Then
+// the event happens right at the kernel's end, and not when the host comes round to it. The tracer's own preparation in
+// the first step it sees takes longer still, several milliseconds: do not use that step.
 constexpr unsigned long long hold_ns = 1'000'000;
 
 __device__ unsigned long long now_ns() {

@@ -48,8 +48,8 @@ class Planning {
   }
   // One operation of a step; `name` is static text.
   void operation(const char* name, assay_operation_kind kind, const Work& work) const {
-    const assay_planned_operation told{sizeof told, name, kind, work.arithmetic, work.flops, work.bytes};
-    plan_->operation(plan_, &told);
+    const assay_planned_operation stated{sizeof stated, name, kind, work.arithmetic, work.flops, work.bytes};
+    plan_->operation(plan_, &stated);
   }
 
  private:

@@ -59,8 +59,8 @@ struct Param {
   static constexpr Param choice(const char* name, const char* value, std::array<const char*, N>&&) {
     static_assert(
         N != N,
-        "the names that a parameter may have are kept nowhere: make them a static constexpr auto of their own, "
-        "as in static constexpr auto formats = assay::names(\"fp32\", \"bf16\");");
+        "the names that a parameter may have are kept nowhere: make them a static constexpr auto, as in static "
+        "constexpr auto formats = assay::names(\"fp32\", \"bf16\");");
     return text(name, value);
   }
   // The same with the meaning of each name; Case::choice gives the chosen value.
@@ -74,8 +74,8 @@ struct Param {
   template <class Value, std::size_t N>
   static constexpr Param choice(const char* name, const std::type_identity_t<Value>&, Choices<Value, N>&&) {
     static_assert(N != N,
-                  "the names that a parameter may have are kept nowhere: make the choices a static constexpr auto of "
-                  "their own, as in static constexpr auto passes = assay::choices<Pass>({...});");
+                  "the names that a parameter may have are kept nowhere: make the choices a static constexpr auto, as "
+                  "in static constexpr auto passes = assay::choices<Pass>({...});");
     return text(name, "");
   }
   static constexpr Param input_path(const char* name) {
@@ -165,16 +165,16 @@ struct Metric {
   static constexpr Metric word(const char* name, std::array<const char*, N>&&, const char* = "") {
     static_assert(
         N != N,
-        "the words of a metric are kept nowhere: make them a static constexpr auto of their own, as in static "
-        "constexpr auto formats = assay::names(\"fp32\", \"bf16\");");
+        "the words of a metric are kept nowhere: make them a static constexpr auto, as in static constexpr auto "
+        "formats = assay::names(\"fp32\", \"bf16\");");
     return per_case(name);
   }
   template <class Value, std::size_t N>
   static constexpr Metric word(const char* name, Choices<Value, N>&&) {
     static_assert(
         N != N,
-        "the words of a metric are kept nowhere: make the choices a static constexpr auto of their own, as in "
-        "static constexpr auto passes = assay::choices<Pass>({...});");
+        "the words of a metric are kept nowhere: make the choices a static constexpr auto, as in static constexpr "
+        "auto passes = assay::choices<Pass>({...});");
     return per_case(name);
   }
 

@@ -36,7 +36,7 @@ class SilentCommunicator final : public Communicator {
   std::int32_t rank_, size_;
 };
 
-// A communicator and its silent counterpart, of which one is in use.
+// A communicator and its silent counterpart; one of the two is in use.
 class SilenceableCommunicator {
  public:
   SilenceableCommunicator() = default;

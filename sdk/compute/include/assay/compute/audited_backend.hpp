@@ -26,9 +26,9 @@
 namespace assay::compute {
 
 struct AuditLimits {
-  // Elements read and products made on the host, about a nanosecond each. The first operation of each kind and shape
-  // is looked at beyond `total` too; one that takes more than `each` is never, but the first product of its kind: it is
-  // looked at whole up to ten times `each`, and beside `total`.
+  // Elements read and products made on the host, about a nanosecond each. The first operation of each kind and shape is
+  // checked even beyond `total`. An operation that takes more than `each` is skipped, except the first product of its
+  // kind: up to ten times `each` it is checked whole, beside `total`.
   double total = 2e8, each = 4e8;
 };
 

@@ -35,10 +35,10 @@
 
 namespace assay::models {
 
-// Floating-point operations of the matrix products and of attention (causal: half of the score matrix; of a layer with
-// a window of w tokens: the pairs of tokens that it has, w (w + 1) / 2 + (T - w) w of a sequence), a multiply-add as
-// two; of packed documents theirs. Backward is twice the forward; recomputation under checkpointing is not counted: it
-// is not useful work.
+// Floating-point operations of the matrix products and of attention; a multiply-add counts as two. Causal attention
+// counts half of the score matrix; a layer with a window of w tokens counts its pairs of tokens, w (w + 1) / 2 + (T -
+// w) w in a sequence; packed documents count theirs. Backward is twice the forward. Recomputation under checkpointing
+// is not useful work and is not counted.
 std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 // What a step does, its micro-batches together: tokens, and operations of forward and backward, in the arithmetic of
 // the precision. Bytes are not stated.
@@ -112,9 +112,9 @@ class DecoderModel : public train::Model {
   struct EightBits {
     Id x, x_scales, w, w_scales, turned, turned_scale;
   };
-  // Of sequences that ranks share out: all keys and values of a layer, [T, batch, 2 kv_width], as they are gathered, by
-  // rank, and in their order. In backward, which gathers them again unless they have been recomputed: their gradients
-  // by the queries of both chunks, of which the first has keys up to its end, and these by rank.
+  // For sequences that ranks share out: all keys and values of a layer, [T, batch, 2 kv_width], as gathered by rank,
+  // and in their order. Backward gathers them again unless they have been recomputed. Backward also holds their
+  // gradients by the queries of both chunks (the first chunk has keys up to its end), and these gradients by rank.
   struct ContextForward {
     Id gathered, keys_values;
   };
@@ -125,8 +125,7 @@ class DecoderModel : public train::Model {
   struct PostNorm {
     Id normed, rstd;
   };
-  // The buffers that one run of a layer's forward writes. With checkpointing there are two runs with buffers of their
-  // own.
+  // The buffers that one run of a layer's forward writes. Checkpointing runs it twice, with separate buffers.
   struct Forward {
     Id input, normed1, rstd1, qkv, heads, heads_rstd, turned, attention, lse, scores, branch1, middle, normed2, rstd2,
         gate_up, silu, hidden, branch2;
@@ -478,8 +477,7 @@ class DecoderModel : public train::Model {
   std::vector<DecoderPart> parts_;
   train::PartExchange* exchange_ = nullptr;
   train::ParameterSet unsplit_;  // the parameters of the whole model, without memory
-  // The step is being recorded. The recorder is then told of an exchange by what it reads and writes, and nothing is
-  // exchanged.
+  // The step is being recorded: an exchange only reports to the recorder what it reads and writes, and moves nothing.
   bool is_planning_ = false;
 };
 

@@ -46,11 +46,11 @@ struct DecoderConfig {
   double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
   compute::RotaryScaling rope_scaling;
   double norm_eps = 1e-5;       // of every RMSNorm
-  bool post_norms = false;      // each branch ends with an RMSNorm of its own, before it is added
+  bool post_norms = false;      // each branch ends with its own RMSNorm, before it is added
   bool norms_from_one = false;  // an RMSNorm multiplies by 1 + its weight
   compute::Activation gate_activation = compute::Activation::silu;  // of the feed-forward; or gelu_tanh
   bool scaled_embeddings = false;                                   // times the root of d_model
-  double query_pre_attn_scalar = 0;  // by the root of which scores are divided; 0: the head's columns
+  double query_pre_attn_scalar = 0;  // scores are divided by its root; 0: the head's columns
   // A query sees its own token and the sliding_window - 1 before it; 0: all before it. Every so manyth layer, the last
   // of each full_attention_every, sees all of them whatever the window (gpt-oss: 2, Gemma 3: 6); 0: none does.
   std::int64_t sliding_window = 0, full_attention_every = 0;
@@ -103,7 +103,7 @@ struct DecoderConfig {
   std::int64_t qkv_width() const {  // of the product that they all, or the latents that they are made of, come from
     return latent.any() ? latent.query_width(heads) + latent.down_width() : q_width() + 2 * kv_width();
   }
-  // Elements of the matrices of a layer's attention, each of which takes a multiply-add of a token.
+  // Elements of the matrices of a layer's attention. Each takes one multiply-add per token.
   std::int64_t attention_elements() const {
     return d_model * attention_width() + (latent.any() ? latent.elements(d_model, heads) : d_model * qkv_width());
   }

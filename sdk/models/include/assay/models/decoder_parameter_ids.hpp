@@ -44,9 +44,9 @@ struct DecoderPart {
 // By the rank's ids: `own` are its parameters, `whole` those of the same configuration on one rank.
 std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train::ParameterSet& own,
                                        const train::ParameterSet& whole);
-// The arena's range of what every rank has and whose gradients are each rank's terms of a sum: the weights of norms of
-// queries and keys, of which it has its own heads alone, and of the other norms where it has its own rows alone. Empty
-// where the model is not split.
+// The arena's range of parameters that every rank has, with gradients that are each rank's terms of a sum. They are
+// norms: of queries and keys, where a rank covers only its own heads, and the others, where a rank covers only its own
+// rows. Empty if the model is not split.
 train::ElementRange decoder_shared_range(const DecoderConfig& config, const train::ParameterSet& own,
                                          const DecoderParameters& ids);
 

@@ -155,7 +155,7 @@ inline constexpr auto public_models = std::to_array<PublicModel>({
      .rope_scaling = {"linear", 8},
      .gemma = {256, 1024, 6, 1e4}},
 });
-// The size of a model whose dimensions are those of its config_file.
+// The size of a model that takes its dimensions from its config_file.
 inline constexpr const char* of_config_file = "config_file";
 inline constexpr auto size_names = std::apply(
     [](const auto&... size) {
@@ -229,7 +229,7 @@ inline constexpr auto gate_activations =
     choices<compute::Activation>({{"silu", compute::Activation::silu}, {"gelu_tanh", compute::Activation::gelu_tanh}});
 inline constexpr auto block_params = table(
     Param::boolean("post_norms", false)
-        .help("each branch ends with a norm of its own, before it is added to the residual stream (Gemma)"),
+        .help("each branch ends with its own norm, before it is added to the residual stream (Gemma)"),
     Param::boolean("norms_from_one", false).help("a norm multiplies by 1 + its weight, which starts from 0 (Gemma)"),
     Param::choice("gate_activation", compute::Activation::silu, gate_activations)
         .help("of the feed-forward's gate; gelu_tanh: GELU in its form by tanh (Gemma)"),
@@ -242,7 +242,7 @@ inline constexpr auto block_params = table(
         .at_least(0)
         .help("base of the rotation, without a scaling, of layers beside those that see everything; 0: as of all "
               "others"));
-// Of what `size` says; a workload with other presets has a choice of its own in its place.
+// The dimensions that `size` presets; a workload with other presets replaces this by its own choice.
 inline constexpr auto presets_dimensions = join(
     table(Param::integer("d_model", 0)
               .at_least(0)

@@ -4,9 +4,9 @@
 //   to the tokens   results put into the order in which they came; sent back; added up by token
 //
 // Experts see rows as they would without ranks: grouped by expert, a group's rows in the order of rank and token, with
-// offsets, and the token's weight where op::WeightedGatedForward looks for it. So weights travel, 4 bytes a row: a
+// offsets, and the token's weight where op::WeightedGatedForward looks for it. So weights travel, 4 bytes a row. A
 // weight behind the experts would have no operation, and its gradient would need the experts' outputs in the backward,
-// which nobody keeps. Only `capacity` rows of what is received have memory; rows beyond those that came are -1 in
+// which nobody keeps. Only `capacity` rows of what is received have memory. Rows beyond those that came are -1 in
 // `sources`, and after the first 256 are not touched.
 //
 // Each way has a start and a finish, between which other work may be enqueued and then runs beside the transfer. The
@@ -23,7 +23,7 @@ namespace assay::models {
 
 struct ExpertTravelShape {
   std::int64_t tokens = 0, choices = 1;  // N tokens of this rank, with k experts each
-  std::int64_t experts = 0, ranks = 1;   // E, of which each of R ranks has E / R
+  std::int64_t experts = 0, ranks = 1;   // E; each of R ranks has E / R
   std::int64_t width = 0;                // of a token
   std::int64_t capacity = 0;             // C, rows that this rank can receive
   compute::DType dtype = compute::DType::f32;

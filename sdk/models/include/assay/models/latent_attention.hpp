@@ -6,10 +6,10 @@
 //   (q_h | r_h) = W_q y                  of each head, or W_qb rms_norm(W_qa y) with q_lora_rank
 //
 // Head h has the query (q_h | rotary(r_h)), the key (n_h | rotary(s)) and the value v_h. Scores are divided by the root
-// of a query's columns. Where yarn scales the rotation, they are multiplied by m^2 beside that,
-// m = 1 + 0.1 mscale_all_dim ln(factor), and cosines and sines by the quotient of that of `mscale` and m, which
-// RotaryScaling::magnitude has (yarn_get_mscale in modeling_deepseek.py of deepseek-ai/DeepSeek-V2-Lite:
-// self.softmax_scale * mscale * mscale, and DeepseekV2YarnRotaryEmbedding's _mscale).
+// of a query's columns. If yarn scales the rotation, they are also multiplied by m^2, m = 1 + 0.1 mscale_all_dim
+// ln(factor). Cosines and sines are multiplied by RotaryScaling::magnitude: the quotient of the same for `mscale` and m
+// (yarn_get_mscale in modeling_deepseek.py of deepseek-ai/DeepSeek-V2-Lite: self.softmax_scale * mscale * mscale, and
+// DeepseekV2YarnRotaryEmbedding's _mscale).
 //
 // That program rotates pairs (2 i, 2 i + 1), as this one does, so that its weights are taken as they are; it then lays
 // first elements before second ones, in queries and keys alike, which changes no score. Its norms of latents have an
@@ -38,7 +38,7 @@ struct LatentAttention {
   std::int64_t down_width() const { return kv_lora_rank + qk_rope_head_dim; }
   // Of a token's queries, or of what they are made of.
   std::int64_t query_width(std::int64_t heads) const { return q_lora_rank > 0 ? q_lora_rank : heads * key_width(); }
-  // Elements of a layer's matrices but the output's, each of which takes a multiply-add of a token.
+  // Elements of a layer's matrices, without the output's. Each takes one multiply-add per token.
   std::int64_t elements(std::int64_t d_model, std::int64_t heads) const {
     return d_model * (query_width(heads) + down_width()) + q_lora_rank * heads * key_width() +
            kv_lora_rank * heads * up_width();

@@ -1,8 +1,8 @@
-// Attention by its definition, with the matrix of scores made for some rows of queries at a time, so that it can be
-// held against tiled attention at any length. Keeps nothing from the forward to the backward but the operands.
+// Attention by its definition. The matrix of scores is made for some rows of queries at a time, so that it can be
+// compared with tiled attention at any length. From forward to backward it keeps only the operands.
 //
-// Keys and values may have fewer heads, K of which H is a multiple: query head h reads key head h / (H / K). Each
-// product is then made H / K times, of one head of each group, and gradients by keys and values are added up.
+// Keys and values may have fewer heads: K, where K divides H. Query head h reads key head h / (H / K). Each product is
+// then made H / K times, for one head of each group, and gradients by keys and values are added up.
 #pragma once
 #include <assay/compute/backend.hpp>
 

@@ -15,10 +15,10 @@ inline constexpr auto communication_ms_metric =
         .help(
             "time that collectives were under way, mean of the measured steps; includes waiting for ranks that come "
             "later");
-// On the CPU it is taken around the caller's wait, and communication_ms around the collective itself, on the
-// communicator's thread: what passes until that thread has woken for a collective, and the caller after it, is in
-// exposed_ms alone. Where nothing is hidden, and most where processors are busy, it is the longer of the two. It is not
-// capped: that time is lost. On a GPU both are between events, and a wait costs a few microseconds of its own.
+// On the CPU, exposed_ms covers the caller's wait, and communication_ms the collective itself, on the communicator's
+// thread. Waking that thread for a collective, and the caller after it, counts in exposed_ms alone. Where nothing is
+// hidden, most of all on busy processors, exposed_ms is the longer of the two. It is not capped: that time is lost. On
+// a GPU both lie between events, and a wait itself costs a few microseconds.
 inline constexpr auto exposed_ms_metric =
     Metric::per_case("exposed_ms")
         .unit("ms")

@@ -24,7 +24,7 @@ inline constexpr auto dispatch_bytes_metric =
         .lower_is_better()
         .help(
             "that a rank sends to other ranks' experts in a step: rows and weights forward, gradients backward; "
-            "the mean of the ranks, of which some send more where routing is skewed");
+            "the mean of the ranks; some send more where routing is skewed");
 inline constexpr auto combine_bytes_metric =
     Metric::per_case("combine_bytes")
         .unit("bytes")

@@ -1,10 +1,9 @@
 // Decides which rank owns which matrices where the optimizer updates whole ones (train/muon.hpp). This file knows only
 // numbers: no tensors, no communication.
 //
-// Each matrix has one owner. Making it orthogonal is most of the update: the matrices go, from the one that costs most
-// on, to the rank that has the least to do so far. What is no matrix is updated by elements: the embedding and the head
-// are cut into equal parts, and the short rest (norms) goes to the owner of what lies before it, so that it needs no
-// message beside that one's.
+// Each matrix has one owner. Making it orthogonal is most of the update, so the matrices go, the most expensive first,
+// to the rank with the least work so far. All else is updated by elements. The embedding and the head are cut into
+// equal parts. The short rest (norms) goes to the owner of what lies before it, so that it needs no separate message.
 #pragma once
 #include <assay/train/element_range.hpp>
 #include <assay/train/muon.hpp>

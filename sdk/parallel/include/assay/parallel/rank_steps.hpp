@@ -1,6 +1,6 @@
-// How the steps of a training on several ranks run: through a communicator; as a graph, with the collectives inside,
-// where steps are captured; and without the collectives where the host asks for silence, to see what communication
-// costs (assay.silence/1). Counts the measured ones.
+// Runs the steps of a training on several ranks: through a communicator; as a graph with the collectives inside, if
+// steps are captured; and without the collectives if the host asks for silence, to see what communication costs
+// (assay.silence/1). Counts the measured steps.
 #pragma once
 #include <assay/comm/silent.hpp>
 #include <assay/train/training_step.hpp>

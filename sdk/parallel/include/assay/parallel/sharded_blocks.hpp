@@ -5,12 +5,11 @@
 //   forward of block i    the gathering of block i + 1 runs beside it
 //   backward of block i   the gathering of block i - 1 runs beside it, and the reduction of block i + 1
 //
-// With `reshard` (ZeRO 3) a block is given up after its forward and gathered again for its backward, but for the last
-// one, whose backward follows at once. Without it (ZeRO 2) it stays. What is gathered is the copy that products read,
-// in the activations' format; resident parameters are gathered as the optimizer has them, once in a step. A block that
-// is at work at both ends (ModelBlocks::ends_with_first) is gathered for both, or, where blocks stay, once; its
+// With `reshard` (ZeRO 3) a block is given up after its forward and gathered again for its backward. The last block
+// stays, as its backward follows at once. Without `reshard` (ZeRO 2) every block stays. The copy that products read, in
+// the activations' format, is gathered; resident parameters are gathered as the optimizer has them, once in a step. A
+// block that works at both ends (ModelBlocks::ends_with_first) is gathered for both, or once if blocks stay. Its
 // gradients are reduced once, when both ends have made them.
-//
 // In a step of several micro-batches each gathers the blocks again. Its gradients may be reduced with it, and added to
 // those of earlier ones in the rank's part: memory for one block's part at a time, and the traffic of each. Or the
 // whole gradients of all blocks stay here and add up, and are reduced with the last micro-batch: their memory, and the

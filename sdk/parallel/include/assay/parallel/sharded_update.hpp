@@ -43,7 +43,7 @@ class ShardedUpdate {
   // ---- what there is
   const std::vector<train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
   std::vector<train::ElementRange> owned_by(std::int32_t rank) const;  // ascending
-  // Where a rank has the averages of its own part alone.
+  // True if a rank has the averages of only its own part.
   bool scatters() const { return options_.sharing == StateSharing::zero1; }
   const MatrixShares* matrix_shares() const { return matrix_shares_ ? &*matrix_shares_ : nullptr; }
   std::int64_t padding_bytes() const;  // of state, over all ranks

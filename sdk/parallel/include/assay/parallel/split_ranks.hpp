@@ -1,6 +1,6 @@
-// The ranks that split a model's products ("tensor parallel"): they exchange what its forward and backward need, by
-// collectives in place, and at the end sum the gradients of what every rank has, each of which covers only its rows.
-// Ranks that share out a model's sequences exchange keys and values by the same calls.
+// The ranks that split a model's products ("tensor parallel"). They exchange what its forward and backward need by
+// collectives in place. At the end they sum the gradients of the parameters that every rank has: each rank's gradient
+// covers only its rows. Ranks that share out a model's sequences exchange keys and values by the same calls.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/train/gradient_exchange.hpp>

@@ -37,8 +37,8 @@ class ExpertExchange {
   // How many of the C rows that `experts` has room for have come: what lies behind them need not be touched. C before
   // the first forward of a layer.
   virtual std::int64_t received_rows(std::size_t layer, std::int64_t capacity) const = 0;
-  // rows: [n, ...] of as many rows as this rank has; received: [C, ...], of which the first ones are written. to_tokens
-  // is the way back, of what to_experts has brought, to the same places.
+  // rows: [n, ...], as many rows as this rank has; received: [C, ...], whose first rows are written. to_tokens takes
+  // what to_experts brought back to the same places.
   virtual Ticket to_experts(compute::Backend& backend, std::size_t layer, const compute::Tensor& rows,
                             const compute::Tensor& received) = 0;
   virtual Ticket to_tokens(compute::Backend& backend, std::size_t layer, const compute::Tensor& received,

@@ -1,6 +1,6 @@
-// The account of a training's steps (assay.account/1), kept on the device by the steps themselves: a step begins by
-// making its loss and some places of its gradients unreadable, and ends by counting itself and leaving its marks, the
-// loss and sums over these places of gradients and weights. A step that does only a part of its work leaves other
+// The account of a training's steps (assay.account/1), which the steps themselves keep on the device. A step begins by
+// making its loss and some places of its gradients unreadable. It ends by counting itself and leaving its marks: the
+// loss, and sums over these places of gradients and weights. A step that does only a part of its work leaves other
 // marks than one that does it all, or none.
 #pragma once
 #include <assay/plugin.hpp>
@@ -44,6 +44,8 @@ class StepAccount {
   // has left a loss that is not finite, or, unless gradients `may_overflow`, results that are not. `tolerance`:
   // assay::Account's.
   Account read(compute::Backend& backend, double tolerance, bool may_overflow = false) const;
+  // Where 16-bit steps do not repeat to the bit: marks of a step may differ by what the steps before it add.
+  static void allow_for_earlier_steps(Account& account);
 
  private:
   compute::Tensor count() const, marks() const, places() const;

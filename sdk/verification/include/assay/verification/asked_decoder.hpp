@@ -1,6 +1,6 @@
-// What an experiment asks of a decoder and its training, read from the case once more, apart from what makes the model
-// of it (models/decoder_params.hpp): a base of the rotation or a rate that gets lost on the way leaves a model that is
-// right in itself.
+// What an experiment asks of a decoder and its training, read from the case once more, apart from the code that makes
+// the model (models/decoder_params.hpp). If a base of the rotation or a rate gets lost on the way there, the model is
+// still right in itself.
 #pragma once
 #include <assay/models/decoder_trainer.hpp>
 #include <string>

@@ -10,9 +10,9 @@ namespace assay::verification {
 
 OwnData own_data(const models::DecoderTrainer& trainer);
 
-// Every rank calls it, once per name. Throws WRONG_RESULT on every rank if one's tokens or labels differ from those of
-// its seed and place in the batch of all ranks (decoder_data_check.hpp), or are not its part of rank 0's batch (all of
-// it, if they share one batch). Returns a text on the result.
+// Every rank calls it, once per name. Throws WRONG_RESULT on every rank if one rank's tokens or labels are not those of
+// its seed and place in the batch of all ranks (decoder_data_check.hpp), or not its part of rank 0's batch (all of it,
+// if they share one batch). Returns a text on the result.
 std::string check_parts(const Host& host, std::string_view name, const models::DecoderTrainer& trainer);
 
 // Compares every operation of this rank's forward and backward with float64, and its loss and gradients, from the

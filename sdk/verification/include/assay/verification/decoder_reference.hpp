@@ -29,9 +29,9 @@ double decoder_reference(const models::DecoderConfig& config, const train::Param
                          ReferenceParameters& parameters, const std::vector<std::int64_t>& tokens,
                          const std::vector<std::int64_t>& labels, const ChosenExperts* chosen = nullptr);
 
-// `config`: the shape; its precision, paths and split are not looked at. Tokens of all micro-batches are one batch, of
-// which each has an equal part. `weights` by parameter, in the order of `set`,
-// in which parameters are found by their names; tokens and labels [batch * context].
+// `config`: the shape; its precision, paths and split are ignored. The tokens of all micro-batches are one batch; each
+// micro-batch has an equal part. `weights` by parameter, in the order of `set`, which finds parameters by name. tokens
+// and labels: [batch * context].
 DecoderGradients decoder_gradients(const models::DecoderConfig& config, const train::ParameterSet& set,
                                    const std::vector<std::vector<float>>& weights,
                                    const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels,

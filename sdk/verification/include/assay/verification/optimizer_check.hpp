@@ -45,9 +45,9 @@ class OptimizerCheck {
   // Whether the loss scale has skipped the last step.
   bool has_skipped() const { return has_skipped_; }
 
-  // What the next update is to find in place of what there is: the state before update number `step` of a training
-  // whose gradients are as large as those in the arena were at the first call, which is to be made after a step.
-  // Moments are drawn on the device, where an element has the same on every rank that updates it.
+  // What the next update finds in place of the present state: the state before update number `step` of a training. Its
+  // gradients are as large as those in the arena were at the first call, which must follow a step. Moments are drawn on
+  // the device; an element has the same moments on every rank that updates it.
   enum class Shows {
     update,  // the rate stays: bias corrections and moments show
     decay    // the rate is such that weights lose a quarter by their decay, if there is one, and moments add little
@@ -130,9 +130,9 @@ class OptimizerCheck {
 std::string check_late_updates(const train::Trainer& trainer, OptimizerCheck& check,
                                const std::function<void()>& take_step);
 
-// All of the above: two updates by `step`, which enqueues the timed step on this rank (what `run` does), so that a
-// missing part shows, from the start at a loss scale at which its gradients are finite, the second one at a visible
-// rate; then late ones. Restores the state at the end. Returns the text. Blocks.
+// All of the above. First two updates by `step`, which enqueues the timed step on this rank (what `run` does), so that
+// a missing part shows: from the start, at a loss scale at which its gradients are finite, and the second one at a
+// visible rate. Then late ones. Restores the state at the end. Returns the text. Blocks.
 std::string check_updates(train::Trainer& trainer, const std::function<void()>& step);
 
 }  // namespace assay::verification

@@ -60,9 +60,8 @@ struct PathTolerance {
 // tokens whose mean loss is the loss; with few of them it is off by more.
 PathTolerance path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
 // The tolerance for a model with ReLUs whose sides may differ is wider. A hidden state so near 0 that rounding decides
-// on which side it falls passes all of a gradient or none: of states that differ by a relative e about a share e is of
-// that kind, and gradients differ by sqrt(e). Paths that agree on the sides (relu_sides.hpp) are held to
-// path_tolerance.
+// its side passes all of a gradient or none. If states differ by a relative e, about a share e of them is of that kind,
+// and gradients differ by sqrt(e). Paths that agree on the sides (relu_sides.hpp) are held to path_tolerance.
 PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
 
 // The loss of the last step, or throws WRONG_RESULT. Blocks.

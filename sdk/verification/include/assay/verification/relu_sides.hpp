@@ -1,7 +1,7 @@
 // Two ways to compute a model with ReLUs agree within rounding once they agree on which states are positive. A state so
-// near 0 that rounding decides on which side it falls passes all of a gradient or none: of states that differ by a
-// relative e about a share e is of that kind, and gradients then differ by sqrt(e), a thousand roundings of fp32. So
-// one way notes the sides of its states, and the other one follows it where the state is within rounding of 0.
+// near 0 that rounding decides its side passes all of a gradient or none. If states differ by a relative e, about a
+// share e of them is of that kind, and gradients then differ by sqrt(e), a thousand roundings of fp32. So one way notes
+// the sides of its states, and the other one follows it where the state is within rounding of 0.
 //
 //   ReluSides sides{.error = e};               // of states, relative to their root mean square in their operation
 //   NotesSides noting(backend, sides);         // the timed way walks through this one

@@ -14,7 +14,7 @@ inline constexpr std::int64_t sample_budget = std::int64_t{1} << 24;
 // Up to `most` elements of a contiguous tensor, in their order. Blocks.
 std::vector<float> sample(compute::Backend& backend, const compute::Tensor& t, std::int64_t most = sample_budget);
 
-// Of each parameter, of a set of which `budget` elements may be looked at. Small ones are whole.
+// How many elements of this parameter to look at, if `budget` elements of the set may be. Small parameters count whole.
 std::int64_t sampled_elements(const train::ParameterSet& set, train::ParameterSet::Id id,
                               std::int64_t budget = sample_budget);
 std::string share_text(double share);  // "all elements", "3.1% of the elements, evenly spread"

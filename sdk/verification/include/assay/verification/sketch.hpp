@@ -12,9 +12,9 @@
 namespace assay::verification {
 
 // The pieces in which an arena is looked at, in ascending order: every parameter, cut at `cuts` (in any order) and, as
-// far as `most` pieces allow it, into parts of equal size, of which the first and the last of what lies between two
-// cuts are short: what goes wrong at an end weighs more there. No piece holds elements of two parameters; gaps between
-// groups and the padding are in none.
+// far as `most` pieces allow, into parts of equal size. Between two cuts the first and the last part are short: an
+// error at an end weighs more there. No piece holds elements of two parameters. Gaps between groups, and the padding,
+// are in none.
 std::vector<train::ElementRange> sketch_pieces(const train::ParameterSet& set, std::vector<std::int64_t> cuts,
                                                std::size_t most);
 

@@ -8,8 +8,8 @@
 
 namespace assay::compute {
 
-// Documents packed in sequences: a query sees no key before the first one of its own document, beside what `causal`
-// hides. Of attention with as many queries as keys. Both tensors are there, or neither; what they hold is not looked at
+// Documents packed in sequences: a query sees no key before the first key of its document, on top of what `causal`
+// hides. For attention with as many queries as keys. Give both tensors or neither; their contents are not checked
 // beforehand.
 struct PackedDocuments {
   Optional<In> first_keys =
@@ -23,9 +23,8 @@ struct PackedDocuments {
 struct AttentionShape {
   float scale = 0.0F;  // usually 1/sqrt(D); not 0
   bool causal = true;  // key j is visible to query i when j <= i + (Tk - Tq)
-  // Drops elements of the softmax's result. Element i counts in [B, H, Tq, Tk], so that the mask is that of
-  // ApplyDropout on the score matrix; but cuDNN's attention (16-bit types on CUDA) makes a mask of its own from the
-  // same three numbers.
+  // Drops elements of the softmax's result. Element i counts in [B, H, Tq, Tk], so the mask equals ApplyDropout's on
+  // the score matrix. cuDNN's attention (16-bit types on CUDA) draws a different mask from the same three numbers.
   Dropout dropout = {};
   // A sliding window: query i sees no key j with i + (Tk - Tq) - j >= window, that is the `window` last ones up to its
   // own place, beside what `causal` hides. 0: no bound.
@@ -82,14 +81,14 @@ struct SoftmaxBackward {
 
 // Tiled attention, without the Tq x Tk matrix. Honours strides: a packed query-key-value buffer is three views.
 //
-// Keys and values may have fewer heads than queries, K of which H is a multiple (grouped-query attention): query head h
-// reads key head h / (H / K), and its gradient is the sum over the H / K heads that read it.
+// Keys and values may have fewer heads than queries (grouped-query attention): K heads, where K divides H. Query head h
+// reads key head h / (H / K), and the gradient of a key head is the sum over the H / K heads that read it.
 //
 // Values, and with them the result, may have another width V than queries and keys (latent attention: 192 and 128,
 // DeepSeek-V2, arXiv:2405.04434).
 //
-// With sinks, each head has one more score, which is learned and the same for every query (gpt-oss, arXiv:2508.10925;
-// arXiv:2309.17453): exp(sinks[h]) joins the sum of exponentials, and no value goes with it. Neither scale nor soft_cap
+// With sinks, each head has one more learned score, the same for every query (gpt-oss, arXiv:2508.10925;
+// arXiv:2309.17453). exp(sinks[h]) joins the sum of exponentials, and no value goes with it. Neither scale nor soft_cap
 // changes it.
 struct AttentionForward {
   In q;     // T [B, Tq, H, D]
@@ -111,8 +110,8 @@ struct AttentionBackward {
   ASSAY_OPERATION("attention_backward", q, k, v, out, lse, dout, dq, dk, dv, shape, sinks, dsinks)
 };
 
-// The keys of latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.3): each head has columns of its own, which
-// have no position, and behind them those that all heads share, which are turned as Rotary turns:
+// The keys of latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1.3). Each head has its own columns without a
+// position. Behind them lie the columns that all heads share, turned as Rotary turns:
 // k[b, t, h] = (nope[b, t, h] | rotary(shared[b, t])).
 struct LatentKeysForward {
   In nope;      // T [B, T, H, D]; honours strides, as all but the tables do

@@ -5,10 +5,10 @@
 // gradients are those by x: `logits` are always before the cap, lse is that of what it makes of them.
 //
 // The logits may be columns of wider rows, which several ranks have in parts: `classes` says which classes the columns
-// stand for. A label of another rank's then has no column here: its loss counts as 0, and its gradient is scale *
-// softmax. What ranks found together is the same operation once more: of P parts that have C classes each, the P
-// log-sum-exps of a row are logits whose columns stand for C classes each. Its lse is that of the whole row, and its
-// loss what the part's that has the label lacks.
+// stand for. A label that another rank has then has no column here: its loss counts as 0, and its gradient is scale *
+// softmax. The ranks' results combine by the same operation: with P parts of C classes each, the P log-sum-exps of a
+// row are logits whose columns stand for C classes each. The lse of that is the whole row's, and its loss is what the
+// loss of the part with the label lacks.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
 

@@ -1,4 +1,4 @@
-#include "forecast/device_description.hpp"
+#include "experiment/device_description.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include "common/files.hpp"
 #include "common/suggest.hpp"
 
-namespace assay::host::forecast {
+namespace assay::host::experiment {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,7 +106,31 @@ void read_peaks(TableReader& peak, DeviceDescription& device) {
   peak.refuse_others();
 }
 
+// The tables that `describe-device --probe` fills. A backend may find more than this host reads.
+constexpr std::array probed_tables{"attention", "determinism", "event", "fp8", "graph", "rate", "team", "telemetry"};
+
+DeviceFacts read_facts(TableReader& top, const std::string& file) {
+  for (const char* const table : probed_tables) top.table(table);
+  TableReader graph(file, top.table("graph"), "graph."), event(file, top.table("event"), "event."),
+      telemetry(file, top.table("telemetry"), "telemetry.");
+  DeviceFacts facts;
+  facts.source = file;
+  facts.graph_launch_us = graph.number("launch_us");
+  facts.event_least_gap_us = event.number("least_gap_us");
+  facts.event_captured_us = event.number("captured_us");
+  facts.event_captured_many_us = event.number("captured_many_us");
+  facts.energy_period_ms = telemetry.number("energy_period_ms");
+  facts.power_average_ms = telemetry.number("power_average_ms", true);
+  return facts;
+}
+
 }  // namespace
+
+std::optional<double> DeviceFacts::captured_event_us(std::int64_t events) const {
+  // Ten and a thousand were measured (sdk/compute/cuda/probe_graphs.cpp).
+  constexpr std::int64_t few = 10;
+  return events > few && event_captured_many_us ? event_captured_many_us : event_captured_us;
+}
 
 double DeviceDescription::flops_per_s(std::string_view arithmetic) const {
   for (std::size_t i = 0; i < arithmetics.size(); ++i)
@@ -149,6 +173,7 @@ DeviceDescription read_device_file(const fs::path& file) {
   device.products_mib = process.number("products_mib", true);
   device.communicator_mib = process.number("communicator_mib", true);
   process.refuse_others();
+  device.facts = read_facts(top, name);
   top.refuse_others();
   return device;
 }
@@ -160,6 +185,14 @@ std::vector<std::string> described_devices() {
     if (i->path().extension() == ".toml") names.push_back(i->path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+DeviceFacts facts_of_device(const std::string& kind, const std::string& name) {
+  for (const std::string& file : described_devices()) {
+    const DeviceDescription device = read_device_file(folder_of_descriptions() / (file + ".toml"));
+    if (device.kind == kind && device.name == name) return device.facts;
+  }
+  return {};
 }
 
 DeviceDescription find_device_description(const std::string& given) {
@@ -178,4 +211,4 @@ DeviceDescription find_device_description(const std::string& given) {
   return read_device_file(folder_of_descriptions() / (name + ".toml"));
 }
 
-}  // namespace assay::host::forecast
+}  // namespace assay::host::experiment

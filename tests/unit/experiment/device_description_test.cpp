@@ -1,4 +1,4 @@
-#include "forecast/device_description.hpp"
+#include "experiment/device_description.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 #include "record/device_peaks.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace assay::host::forecast {
+namespace assay::host::experiment {
 namespace {
 
 namespace fs = std::filesystem;
 
 std::string refusal(const std::string& text) {
-  const test::TemporaryFolder folder;
+  const assay::test::TemporaryFolder folder;
   std::ofstream(folder.path() / "d.toml") << text;
   try {
     read_device_file(folder.path() / "d.toml");
@@ -27,7 +27,7 @@ std::string refusal(const std::string& text) {
 constexpr const char* least = "kind = \"cuda\"\nname = \"X\"\nmemory_total_mib = 1000\ncompute_units = 2\n";
 
 TEST(DeviceFile, IsReadWithItsUnits) {
-  const test::TemporaryFolder folder;
+  const assay::test::TemporaryFolder folder;
   std::ofstream(folder.path() / "d.toml") << least << "[peak]\nfp16_tflop_per_s = 100\nmemory_gbytes_per_s = 50\n"
                                           << "[link]\ngbytes_per_s = 25\n[process]\ncontext_mib = 0\n";
   const DeviceDescription device = read_device_file(folder.path() / "d.toml");
@@ -38,6 +38,25 @@ TEST(DeviceFile, IsReadWithItsUnits) {
   EXPECT_EQ(device.link_gbytes_per_s, 25);
   EXPECT_EQ(device.context_mib, 0);
   EXPECT_FALSE(device.communicator_mib);
+}
+
+// What nobody has measured is not known, and a probe may find more than is read.
+TEST(DeviceFile, HasWhatProbesFound) {
+  const assay::test::TemporaryFolder folder;
+  const std::string head = std::string(least) + "[peak]\nmemory_gbytes_per_s = 50\n";
+  std::ofstream(folder.path() / "bare.toml") << head;
+  const DeviceFacts nothing = read_device_file(folder.path() / "bare.toml").facts;
+  EXPECT_FALSE(nothing.graph_launch_us || nothing.event_least_gap_us || nothing.power_average_ms);
+  EXPECT_FALSE(nothing.captured_event_us(1));
+
+  std::ofstream(folder.path() / "d.toml") << head << "[event]\nleast_gap_us = 1.25\ncaptured_us = 2.5\ncaptured_many_us"
+                                          << " = 3.5\n[attention]\nforward_depths = \"8, 16\"\n";
+  const DeviceFacts facts = read_device_file(folder.path() / "d.toml").facts;
+  EXPECT_EQ(facts.event_least_gap_us, 1.25);
+  EXPECT_EQ(facts.captured_event_us(10), 2.5);
+  EXPECT_EQ(facts.captured_event_us(1000), 3.5);
+  EXPECT_NE(refusal(head + "[event]\ncaptured_us = -1\n").find("event.captured_us: expected a number"),
+            std::string::npos);
 }
 
 TEST(DeviceFile, MistakesHaveTheirPlace) {
@@ -94,11 +113,12 @@ TEST(DeviceFile, ThoseThatComeAlongAgreeWithTheTableOfPeaks) {
     }
     for (const std::string& key : keys)
       EXPECT_TRUE(sources.find("|" + key + "|") != std::string::npos ||
-                  sources.find("|\"" + key + "\"|") != std::string::npos)
+                  sources.find("|\"" + key + "\"|") != std::string::npos ||
+                  sources.find("|" + key.substr(0, key.find('.')) + "|") != std::string::npos)  // of a probe's table
           << key << " has no source";
   }
   EXPECT_EQ(files, 6u);
 }
 
 }  // namespace
-}  // namespace assay::host::forecast
+}  // namespace assay::host::experiment

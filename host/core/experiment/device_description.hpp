@@ -1,5 +1,6 @@
 // A device that need not be here: what of it decides whether a case fits and how long its step takes at least. Read
-// from a file, of which there is one for each usual GPU (configs/devices), or written by `assay describe-device`.
+// from a file, of which there is one for each usual GPU (configs/devices), or written by `assay describe-device`. Also
+// what was measured of it that telemetry, phases and plans go by (docs/devices.md).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,9 +12,24 @@
 
 #include "common/usage_error.hpp"
 
-namespace assay::host::forecast {
+namespace assay::host::experiment {
 
 inline constexpr std::array arithmetics{"fp64", "fp32", "tf32", "fp16", "bf16", "fp8"};
+
+// What was measured of such a device, in the tables of its file that `describe-device --probe` fills. Nothing: not
+// known.
+struct DeviceFacts {
+  std::string source;                            // the file, for notes; "": no file describes the device
+  std::optional<double> graph_launch_us;         // of a graph of one kernel, until it is done
+  std::optional<double> event_least_gap_us;      // between two events with nothing between
+  std::optional<double> event_captured_us;       // what each of a few events adds to a graph's replay
+  std::optional<double> event_captured_many_us;  // of hundreds
+  std::optional<double> energy_period_ms;        // from one value of the energy counter to the next
+  std::optional<double> power_average_ms;        // the time over which the power is averaged
+
+  // What each of so many events adds to a replay; nothing where the file does not say.
+  std::optional<double> captured_event_us(std::int64_t events) const;
+};
 
 struct DeviceDescription {
   std::string file;  // where it was read
@@ -29,6 +45,7 @@ struct DeviceDescription {
   // What a process holds of the device beside what it asks for, as measured on a machine: when the device is open; for
   // the code of its kernels; where there are matrix products; where there is a communicator. Nothing: not said.
   std::optional<double> context_mib, kernels_mib, products_mib, communicator_mib;
+  DeviceFacts facts;
 
   double flops_per_s(std::string_view arithmetic) const;  // 0: not said
 };
@@ -43,5 +60,8 @@ DeviceDescription read_device_file(const std::filesystem::path& file);
 // "h200": the file of that name that came with this installation. Names those that there are where it is none.
 DeviceDescription find_device_description(const std::string& name);
 std::vector<std::string> described_devices();  // their names
+// Of the device of this kind and name, as its driver tells it, from the file that came with this installation; without
+// any where there is none. Throws DeviceFileError for a file that is wrong.
+DeviceFacts facts_of_device(const std::string& kind, const std::string& name);
 
-}  // namespace assay::host::forecast
+}  // namespace assay::host::experiment

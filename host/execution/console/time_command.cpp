@@ -1,0 +1,86 @@
+#include "console/time_command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "common/usage_error.hpp"
+
+namespace assay::host::console {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A JSON text is a TOML text.
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+// "n" of "sweep.n=[1,2]" and of "workload.params.n=1".
+std::set<std::string> names_given(const std::vector<std::string>& set) {
+  std::set<std::string> names;
+  for (const std::string& assignment : set) {
+    const std::string key = assignment.substr(0, assignment.find('='));
+    names.insert(key.substr(key.rfind('.') + 1));
+  }
+  return names;
+}
+
+// With the braces of names that are none of a parameter doubled, which the workload takes for themselves.
+std::string with_literal_braces(const std::string& word, const std::set<std::string>& params) {
+  std::string text;
+  for (std::size_t i = 0; i < word.size();) {
+    const std::size_t end = word[i] == '{' ? word.find('}', i) : std::string::npos;
+    const std::string name = end == std::string::npos ? "" : word.substr(i + 1, end - i - 1);
+    const bool is_name = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+                         std::all_of(name.begin(), name.end(),
+                                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
+    if (!is_name) {
+      text += word[i++];
+      continue;
+    }
+    text += params.contains(name) ? fmt::format("{{{}}}", name) : fmt::format("{{{{{}}}}}", name);
+    i = end + 1;
+  }
+  return text;
+}
+
+// The name of the experiment, a folder's: "sleep" of "/usr/bin/sleep".
+std::string name_of(const std::string& program) {
+  std::string name;
+  for (const char c : fs::path(program.substr(0, program.find(' '))).filename().string())
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || (c == '.' && !name.empty())
+                ? c
+                : '_';
+  return name.empty() ? "command" : name.substr(0, 100);
+}
+
+}  // namespace
+
+std::string text_of_timed(const TimeRequest& request) {
+  const std::set<std::string> params = names_given(request.run.set);
+  std::vector<std::string> words;
+  for (const std::string& word : request.words) words.push_back(quoted(with_literal_braces(word, params)));
+  std::error_code error;
+  const std::string& first = request.words.front();
+  const bool is_line = words.size() == 1 && first.find(' ') != std::string::npos && !fs::exists(first, error);
+  return fmt::format(
+      "schema = 1\nname = {}\n[workload]\nplugin = \"command\"\n[workload.params]\ncommand = {}\nstep_is = "
+      "\"program\"\n[measure]\nwarmup = {}\nsteps = {}\n",
+      quoted(name_of(first)), is_line ? words.front() : fmt::format("[{}]", fmt::join(words, ", ")), request.warmup,
+      request.runs);
+}
+
+int time_program(TimeRequest request) {
+  if (request.words.empty() || request.words.front().empty())
+    throw UsageError("time needs a program; expected 'assay time [options] -- PROGRAM ARGUMENTS'");
+  request.run.text = text_of_timed(request);
+  request.run.experiments = {name_of(request.words.front())};
+  return run_experiments(request.run);
+}
+
+}  // namespace assay::host::console

@@ -1,0 +1,23 @@
+// The site's health check of this node: an experiment, whose cases must be ok and as fast as the site says.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "record/case_record.hpp"
+#include "shard/node_health.hpp"
+
+namespace assay::host::run {
+
+// What the records of the check say of the node. A case that is `unsupported` there counts as left out.
+shard::NodeHealth judge_node(const std::string& node, const std::vector<record::CaseRecord>& records,
+                             const shard::HealthRule& rule);
+
+// The verdict of this batch on the node: that of an earlier job, or the check is run now, in processes of its own, with
+// its run below <batch>/nodes/NODE. Throws StorageError.
+shard::NodeHealth check_node_health(const std::filesystem::path& batch_folder, const std::string& node,
+                                    const std::string& job, const shard::HealthRule& rule);
+
+inline constexpr int exit_unhealthy = 75;  // EX_TEMPFAIL of sysexits.h: the batch script then looks for another node
+
+}  // namespace assay::host::run
