@@ -148,12 +148,12 @@ class Runner {
     for (const SubmittedArray& canary : submission_.arrays) {
       if (!canary.is_canary || canary.round != array.round) continue;
       for (;; std::this_thread::sleep_for(look)) {
-        const bool is_over = !text_of(ended_file(run_, canary.number, 0)).empty();
+        const bool is_over = !line_of_file(ended_file(run_, canary.number, 0)).empty();
         const CanaryState state = canary_state(run_, canary);
         if (state == CanaryState::good) return true;
         if (state == CanaryState::failed || is_over || is_told_to_end() || is_cancelled(array)) return false;
         // Whoever has it is gone: nobody can say that it is good.
-        const std::string holder = text_of(claim_file(run_, canary.number, 0));
+        const std::string holder = line_of_file(claim_file(run_, canary.number, 0));
         if (!holder.empty() && !is_alive(holder)) return false;
       }
     }
@@ -194,7 +194,7 @@ class Runner {
 
   // One that this host has taken before, and not ended, is of a runner that was killed.
   bool take(const SubmittedArray& array, std::int64_t task) const {
-    if (!text_of(ended_file(run_, array.number, task)).empty()) return false;
+    if (!line_of_file(ended_file(run_, array.number, task)).empty()) return false;
     const fs::path file = claim_file(run_, array.number, task);
     const Fd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (fd) {
@@ -203,7 +203,7 @@ class Runner {
       return true;
     }
     if (errno != EEXIST) throw_storage_error("create", file, errno);
-    return text_of(file) == host_;
+    return line_of_file(file) == host_;
   }
 
   void carry_out(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group) {
@@ -213,7 +213,7 @@ class Runner {
     for (std::int64_t start = 0; start < submission_.attempts; ++start, ++restart) {
       const shard::JobStart job{fmt::format("{}_{}", *array.job, task), restart};
       const bool was_stopped = run_script(array, task, group, job);
-      word = text_of(shard::verdict_file(shard, job));
+      word = line_of_file(shard::verdict_file(shard, job));
       if (was_stopped) word = "stopped";
       if (!word.empty() && word != "more") break;
     }

@@ -49,7 +49,7 @@ fs::path cancelled_file(const fs::path& run, const std::string& job) {
   return hosts_folder(run) / ("cancelled-" + job);
 }
 
-std::string text_of(const fs::path& file) {
+std::string line_of_file(const fs::path& file) {
   if (!has_file(file)) return "";
   std::string text = read_regular_file(file);
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -67,7 +67,7 @@ void write_runner_state(const fs::path& run, const RunnerState& state) {
 }
 
 std::optional<RunnerState> read_runner_state(const fs::path& run, const std::string& host) {
-  const Json json = Json::parse(text_of(hosts_folder(run) / file_name(host)), nullptr, false);
+  const Json json = Json::parse(line_of_file(hosts_folder(run) / file_name(host)), nullptr, false);
   if (!json.is_object()) return std::nullopt;
   return RunnerState{json.value("host", ""),
                      json.value("state", ""),
@@ -167,7 +167,7 @@ std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) c
     pending.job = pending.array = *array.job, pending.state = "PENDING", pending.comment = comment_of(array.id);
     pending.reason = is_waiting ? "another batch runs on its hosts" : "its hosts are busy";
     for (std::int64_t task = 0; task < array.tasks; ++task) {
-      const std::string host = text_of(claim_file(run_, array.number, task));
+      const std::string host = line_of_file(claim_file(run_, array.number, task));
       if (host.empty()) {
         pending.tasks.emplace_back(task, task);
         continue;

@@ -48,7 +48,7 @@ std::filesystem::path hosts_folder(const std::filesystem::path& run);
 std::filesystem::path claim_file(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
 std::filesystem::path ended_file(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
 std::filesystem::path cancelled_file(const std::filesystem::path& run, const std::string& job);
-std::string text_of(const std::filesystem::path& file);  // without its line end; "" where there is none
+std::string line_of_file(const std::filesystem::path& file);  // without its line end; "" where there is none
 
 struct RunnerState {
   std::string host, state;  // "waiting" for another batch on its host, "running", "ended"
