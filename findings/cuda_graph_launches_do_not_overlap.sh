@@ -5,7 +5,8 @@
 # Behaviour: a launch waits for the end of the launch before it of the same executable graph, in any stream. Two executable graphs of one content overlap.
 # Why it matters: micro-batches or two steps in flight by one captured graph run one after the other without an error or a wait of the host; only the
 # time shows it. A second instantiation is what it takes.
-# Seen on: NVIDIA H200, driver 580.159.04: one launch 3.09 ms, in two streams 6.13; two executable graphs in two streams 3.08, in one stream 6.10.
+# Seen on: NVIDIA H200, driver 580.159.04: one launch 3.04 to 3.09 ms, in two streams 6.07 to 6.13; two executable graphs in two streams 3.04 to 3.08,
+# in one stream 6.07 to 6.10; three runs.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

@@ -7,7 +7,7 @@
 # Why it matters: a peer's loss after some steps depends on a flag that is said to be of speed; a bit comparison of two optimizers needs the same flag, and a
 # count of moved weights is no test of an optimizer.
 # Seen on: NVIDIA H200, driver 580.159.04: of 4,096 weights 3,996 differ in fp32 (error 1.46e-06 fused, 2.14e-06 loop), 53 by foreach; in bf16 672 differ, and
-# 2,895 are unmoved (fused) where the loop leaves 2,520.
+# 2,895 are unmoved (fused) where the loop leaves 2,520; the same in each of two runs.
 set -euo pipefail
 [[ $(nvidia-smi -L 2>/dev/null || true) == GPU* ]] || { echo "skipped: needs a GPU"; exit 0; }
 folder=$(mktemp -d)

@@ -2,6 +2,7 @@
 
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/memory_plan.hpp>
+#include <assay/train/repeatability.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/workload/open_backend.hpp>
 #include <assay/workload/shared_tuning.hpp>
@@ -137,15 +138,13 @@ std::vector<std::int64_t> Trainer::account_places() const {
 }
 
 Account Trainer::account() const {
-  // A CPU's kernels add in an order that depends on nothing but shapes. Where a GPU's add in none (tiled attention of
-  // 16 bits does backward), a step that is taken again differs by roundings of its sums. A mark adds up hundreds of
-  // places, or the losses of a batch, so that single roundings of its format, 2^-8 of bf16 and 2^-24 of fp32, are far
-  // below these shares of it.
-  const bool repeats_to_the_bit = std::string_view(backend_->kind()) == "cpu";
+  // On a device that adds in no fixed order a step that is taken again differs by roundings of its sums. A mark adds up
+  // hundreds of places, or the losses of a batch, so that single roundings of its format, 2^-8 of bf16 and 2^-24 of
+  // fp32, are far below these shares of it.
+  const bool repeats = repeats_to_the_bit(*backend_);
   const double roundings = config_.precision.activation == compute::DType::f32 ? 0x1p-16 : 0x1p-12;
-  Account account = account_.read(*backend_, repeats_to_the_bit ? 0 : roundings, scaler_.active());
-  if (!repeats_to_the_bit && config_.precision.activation != compute::DType::f32)
-    StepAccount::allow_for_earlier_steps(account);
+  Account account = account_.read(*backend_, repeats ? 0 : roundings, scaler_.active());
+  if (!repeats && config_.precision.activation != compute::DType::f32) StepAccount::allow_for_earlier_steps(account);
   if (!config_.train_step) return account;
   std::int64_t updates = 0;
   backend_->download(&updates, optimizer_->step_number());

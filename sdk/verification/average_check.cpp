@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/difference.hpp>
+#include <assay/train/repeatability.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
@@ -137,11 +138,13 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks) {
 //
 // Attention's backward on a GPU adds in no fixed order, and of two passes every rounding behind it differs. They add up
 // as a random walk does (path_check.cpp): one H200 had 3.3e-2 through 12 layers and 4.1e-2 through 28, the worst of
-// 16,000 pieces, which are 2.4 and 2.0 x 2^-8 sqrt(layers). Allowed are 4.
-double average_tolerance(const workload::PrecisionPolicy& p, std::int64_t layers, bool own_of_another_model) {
+// 16,000 pieces, which are 2.4 and 2.0 x 2^-8 sqrt(layers). Allowed are 4. Another model's sums differ on any device.
+double average_tolerance(const workload::PrecisionPolicy& p, const RankGradients& mine) {
   constexpr double of_a_layer = 4 * 0x1p-8;
-  if (p.gradient == DType::f32) return (own_of_another_model ? 100 : 5) * rounding_of(p);
-  return std::max(16 * rounding_of(p), of_a_layer * std::sqrt(static_cast<double>(layers)));
+  if (p.gradient == DType::f32) return (mine.own_of_another_model ? 100 : 5) * rounding_of(p);
+  const double of_sums = 16 * rounding_of(p);
+  if (mine.repeats_to_the_bit && !mine.own_of_another_model) return of_sums;
+  return std::max(of_sums, of_a_layer * std::sqrt(static_cast<double>(mine.layers)));
 }
 
 double factor_tolerance(const workload::PrecisionPolicy& p, const AverageFindings& found) {
@@ -159,6 +162,7 @@ RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector
   const auto sketch = [&] { return sketch_of(trainer.backend(), trainer.parameters().all_gradients(), pieces); };
   RankGradients mine;
   mine.layers = layers;
+  mine.repeats_to_the_bit = train::repeats_to_the_bit(trainer.backend());
   forward_and_backward(trainer, train::UnmarkedLaunch());
   mine.own = sketch();
   spoil_gradients(trainer.backend(), trainer.parameters());
@@ -181,7 +185,7 @@ Verified check_average(const Host& host, std::string_view name, const train::Par
   if (found.missing >= 0)
     throw Error(ASSAY_WRONG_RESULT, "no rank has the averaged gradients of " + place_of(found.missing, pieces, set));
   const auto ranks = static_cast<std::int64_t>(comm::ranks_of(host).rank_count);
-  const double tolerance = average_tolerance(set.policy(), mine.layers, mine.own_of_another_model);
+  const double tolerance = average_tolerance(set.policy(), mine);
   std::string text = "averaged gradients of " + std::to_string(ranks) + " rank(s), " +
                      std::to_string(verdict.elements) + " elements in sums of " + std::to_string(largest_of(pieces)) +
                      " at most, differ from the mean of the ranks' own by " + workload::number(found.worst) +

@@ -37,9 +37,13 @@ TEST(Probe, NamesItsProbesAndRefusesOthers) {
   assay_probe_sink sink = written.sink();
   EXPECT_EQ(probe->run(Session::get().device(), "weather", &sink), ASSAY_INVALID_ARGUMENT);
   std::istringstream names(probe->names);
-  for (std::string name; names >> name;)
-    EXPECT_NE(std::string(Session::get().api().error_text()).find(name), std::string::npos)
-        << "the refusal does not name " << name;
+  std::string listed;
+  for (std::string name; names >> name;) listed += (listed.empty() ? "" : ", ") + name;
+  EXPECT_FALSE(listed.empty());
+  const std::string refusal = Session::get().api().error_text(), before = "expected one of ";
+  const std::size_t at = refusal.find(before);
+  ASSERT_NE(at, std::string::npos) << refusal;
+  EXPECT_EQ(refusal.substr(at + before.size()), listed);
   sink.struct_size = sizeof(std::size_t);
   EXPECT_EQ(probe->run(Session::get().device(), "events", &sink), ASSAY_INVALID_ARGUMENT);
   EXPECT_TRUE(written.numbers.empty() && written.texts.empty());

@@ -84,6 +84,9 @@ double add_case(const record::CaseRecord& record, int process, double begin_us, 
   for (const auto& [name, us] : stages) {
     if (name == std::string_view("measure")) measure_us = stage_us;
     trace.slice(process, track_of_cases, name, stage_us, us);
+    // The steps that are taken once more are the first part of it.
+    if (name == std::string_view("verify") && wall.repeat_s.value_or(0) > 0)
+      trace.slice(process, track_of_cases, "repeat", stage_us, *wall.repeat_s * 1e6);
     stage_us += us;
   }
   add_steps(record, process, measure_us, trace);

@@ -11,6 +11,7 @@
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/usage_error.hpp"
+#include "experiment/resolved.hpp"
 #include "forecast/device_probe.hpp"
 #include "forecast/experiment_forecast.hpp"
 #include "plugin/search.hpp"
@@ -73,8 +74,8 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
     if (stated <= 0 && tried <= 0) return;
     peaks += fmt::format("{} = {:.6g}\n", key, stated > 0 ? stated : tried);
     sources += fmt::format("\"peak.{}\" = {}\n", key,
-                           stated > 0 ? toml_text("its maker's, by assay's table of devices")
-                                      : toml_text("the most that runs on it, or probes, have measured"));
+                           stated > 0 ? experiment::toml_text("its maker's, by assay's table of devices")
+                                      : experiment::toml_text("the most that runs on it, or probes, have measured"));
   };
   for (std::size_t i = 0; i < experiment::arithmetics.size(); ++i)
     add(fmt::format("{}_tflop_per_s", experiment::arithmetics[i]), device.tflop_per_s[i], measured.tflop_per_s[i]);
@@ -89,7 +90,7 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
     process = "\n[process]\n";
     const auto add_figure = [&](const char* key, double mib, const char* source) {
       process += fmt::format("{} = {:.1f}\n", key, mib);
-      sources += fmt::format("\"process.{}\" = {}\n", key, toml_text(source));
+      sources += fmt::format("\"process.{}\" = {}\n", key, experiment::toml_text(source));
     };
     add_figure("context_mib", held_when_open_mib(device.kind),
                "what was not free when a process had opened the device");
@@ -104,12 +105,12 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
   }
   if (probed) sources += probed->sources;
   for (const char* key : {"memory_total_mib", "compute_units"})
-    sources += fmt::format("{} = {}\n", key, toml_text("as the driver tells it"));
+    sources += fmt::format("{} = {}\n", key, experiment::toml_text("as the driver tells it"));
   return fmt::format(
       "# This file states what the device of one machine is, as `assay describe-device` found it.\n\n"
       "kind = {}\nname = {}\nmemory_total_mib = {:.1f}\ncompute_units = {}\n\n[peak]\n{}{}{}\n[source]\n{}",
-      toml_text(device.kind), toml_text(device.name), device.memory_total_mib, device.compute_units, peaks, process,
-      probed ? probed->tables : "", sources);
+      experiment::toml_text(device.kind), experiment::toml_text(device.name), device.memory_total_mib,
+      device.compute_units, peaks, process, probed ? probed->tables : "", sources);
 }
 
 }  // namespace
@@ -122,10 +123,9 @@ int describe_device(const DescribeDeviceRequest& request) {
   std::optional<ProbedDevice> probed;
   if (request.probe) {
     probed = probe_device(device.kind);
-    if (measured.memory_gbytes_per_s <= 0) measured.memory_gbytes_per_s = probed->copy_gbytes_per_s.value_or(0);
-    double& fp32 = measured.tflop_per_s[1];
-    static_assert(std::string_view(experiment::arithmetics[1]) == "fp32");
-    if (fp32 <= 0) fp32 = probed->fp32_tflop_per_s.value_or(0);
+    if (measured.memory_gbytes_per_s <= 0) measured.memory_gbytes_per_s = probed->copy_gbytes_per_s;
+    for (std::size_t i = 0; i < experiment::arithmetics.size(); ++i)
+      if (measured.tflop_per_s[i] <= 0) measured.tflop_per_s[i] = probed->tflop_per_s[i];
   }
   const std::string text = description_of(device, measured, probed);
   if (!request.output) {

@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <vector>
 
 #include "common/child.hpp"
 #include "common/usage_error.hpp"
+#include "experiment/resolved.hpp"
 #include "plugin/device_library.hpp"
 #include "plugin/search.hpp"
 
@@ -39,6 +41,7 @@ assay_probe_sink sink_to(const Tell& tell) {
 
 struct Found {
   std::string table, name, text;  // the text as TOML has it
+  std::optional<double> number;
 };
 
 // Nothing for a line of another form, or a number that no device has.
@@ -47,16 +50,24 @@ std::optional<Found> found_in(const std::string& line) {
   const std::size_t dot = line.find('.');
   if (value == std::string::npos || dot == std::string::npos || dot > kind) return std::nullopt;
   const std::string told = line.substr(value + 1);
-  Found found{line.substr(0, dot), line.substr(dot + 1, kind - dot - 1), ""};
+  Found found{line.substr(0, dot), line.substr(dot + 1, kind - dot - 1), "", {}};
   if (line[kind + 1] == 't') {
-    found.text = toml_text(told);
+    found.text = experiment::toml_text(told);
     return found;
   }
   double number = 0;
   if (std::from_chars(told.data(), told.data() + told.size(), number).ec != std::errc() || !std::isfinite(number))
     return std::nullopt;
-  found.text = fmt::format("{:.6g}", number);
+  found.text = fmt::format("{:.6g}", number), found.number = number;
   return found;
+}
+
+void take_peak(const Found& found, ProbedDevice& probed) {
+  if (found.table != "rate" || !found.number) return;
+  if (found.name == "copy_gbytes_per_s") probed.copy_gbytes_per_s = *found.number;
+  for (std::size_t i = 0; i < experiment::arithmetics.size(); ++i)
+    if (found.name == fmt::format("{}_normal_tflop_per_s", experiment::arithmetics[i]))
+      probed.tflop_per_s[i] = *found.number;
 }
 
 std::string one_line(std::string text) {
@@ -66,15 +77,6 @@ std::string one_line(std::string text) {
 }
 
 }  // namespace
-
-std::string toml_text(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') safe += '\\';
-    safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return '"' + safe + '"';
-}
 
 ProbedDevice probe_device(const std::string& kind) {
   ProbedDevice probed;
@@ -110,14 +112,13 @@ ProbedDevice probe_device(const std::string& kind) {
         failures += fmt::format("# The probe '{}' failed: {}\n", name, line.substr(8));
       } else if (const auto found = found_in(line)) {
         tables[found->table] += fmt::format("{} = {}\n", found->name, found->text);
-        if (line.starts_with("rate.copy_gbytes_per_s\t")) probed.copy_gbytes_per_s = std::stod(found->text);
-        if (line.starts_with("rate.fp32_normal_tflop_per_s\t")) probed.fp32_tflop_per_s = std::stod(found->text);
+        take_peak(*found, probed);
       }
     }
     if (!end.is_clean()) failures += fmt::format("# The probe '{}' ended with {}\n", name, end.how());
   }
   if (!failures.empty()) probed.tables += "\n" + failures;
-  const std::string source = toml_text("assay describe-device --probe; " + libraries);
+  const std::string source = experiment::toml_text("assay describe-device --probe; " + libraries);
   for (const auto& [table, lines] : tables) {
     probed.tables += fmt::format("\n[{}]\n{}", table, lines);
     probed.sources += fmt::format("{} = {}\n", table, source);

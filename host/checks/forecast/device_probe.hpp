@@ -1,18 +1,20 @@
 // What a device's backend finds out about it by trying (assay/probe.h), as tables of the device's file.
 #pragma once
-#include <optional>
+#include <array>
 #include <string>
+
+#include "experiment/device_description.hpp"
 
 namespace assay::host::forecast {
 
 struct ProbedDevice {
   std::string tables;   // TOML, with a comment for each probe that failed
   std::string sources;  // a line of [source] for each of them
-  // Peaks for a device whose maker's are not known.
-  std::optional<double> copy_gbytes_per_s, fp32_tflop_per_s;
+  // Peaks for a device whose maker's are not known, 0 where no probe has measured them: `rate.copy_gbytes_per_s`, and
+  // `rate.<arithmetic>_normal_tflop_per_s`, a product of numbers as models have them.
+  double copy_gbytes_per_s = 0;
+  std::array<double, experiment::arithmetics.size()> tflop_per_s{};
 };
-
-std::string toml_text(const std::string& text);  // in quotes, on one line
 
 // Each probe runs in a process of its own, since a vendor's library may crash or hang in it. Throws UsageError where
 // the backend has no probes.

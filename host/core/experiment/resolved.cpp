@@ -19,14 +19,8 @@ namespace {
 constexpr auto plain_flags = toml::toml_formatter::default_flags & ~toml::format_flags::allow_multi_line_strings &
                              ~toml::format_flags::allow_literal_strings;
 
-std::string quoted(const std::string& text) {
-  std::ostringstream out;
-  out << toml::toml_formatter{toml::value<std::string>(text), plain_flags};
-  return out.str();
-}
-
 std::string written(const Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (const auto* text = std::get_if<std::string>(&value)) return toml_text(*text);
   return shown(value);
 }
 
@@ -34,7 +28,7 @@ std::string written_key(const std::string& key) {
   const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
-  return bare ? key : quoted(key);
+  return bare ? key : toml_text(key);
 }
 
 class Writer {
@@ -104,6 +98,12 @@ void put_sweep(Writer& out, const SweepPlan& plan) {
 }
 
 }  // namespace
+
+std::string toml_text(const std::string& text) {
+  std::ostringstream out;
+  out << toml::toml_formatter{toml::value<std::string>(text), plain_flags};
+  return out.str();
+}
 
 std::string resolved_toml(const Experiment& experiment, const Case& base, const SweepPlan& plan,
                           const plugin::WorkloadSchema& schema) {

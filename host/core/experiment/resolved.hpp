@@ -7,6 +7,9 @@
 
 namespace assay::host::experiment {
 
+// In quotes, on one line, whatever characters it has.
+std::string toml_text(const std::string& text);
+
 std::string resolved_toml(const Experiment& experiment, const Case& base, const SweepPlan& plan,
                           const plugin::WorkloadSchema& schema);
 

@@ -2,6 +2,7 @@
 
 #include "common/rank_name.hpp"
 #include "common/text_format.hpp"
+#include "record/verdict_note.hpp"
 #include "results/case_text.hpp"
 
 #include <fmt/format.h>
@@ -138,13 +139,12 @@ std::vector<std::string> validity_lines(const std::vector<record::CaseRecord>& r
        said_of_cases(records, [](const record::CaseRecord& record) -> std::vector<std::string> {
          const auto& validity = record.result.validity;
          if (!validity || validity->verdict == record::ValidityVerdict::valid || validity->text.empty()) return {};
-         const std::string verdict(record::name_of(validity->verdict));
          const auto notes = record.result.notes.value_or(std::vector<std::string>{});
          if (std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
-               return std::string_view(of_ranks(note).text).starts_with(verdict + ":");
+               return record::explains(of_ranks(note).text, validity->verdict);
              }))
            return {};
-         return {fmt::format("{}: {}", verdict, validity->text)};
+         return {record::verdict_note(validity->verdict, validity->text)};
        }))
     lines.push_back(fmt::format("{}: validity {}", said.cases, said.text));
   return lines;

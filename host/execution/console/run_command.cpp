@@ -20,6 +20,7 @@
 #include "common/usage_error.hpp"
 #include "console/mistakes.hpp"
 #include "console/reporter.hpp"
+#include "experiment/resolved.hpp"
 #include "hosts/host_launch.hpp"
 #include "launch/launcher_watch.hpp"
 #include "record/status.hpp"
@@ -55,12 +56,6 @@ run::RunOptions options_of_run(const RunRequest& request, const std::optional<re
   options.in_process = request.in_process;
   options.view_file = view_file, options.launched = launched, options.part = part;
   return options;
-}
-
-std::string toml_string(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
-  return quoted + "\"";
 }
 
 // Of the processes of a launch one speaks for all.
@@ -276,7 +271,7 @@ int run_all(const RunRequest& request) {
     const auto place = results::output_place(*request.output);
     // As if the file said so: the run's own experiment.toml then does.
     if (const auto* folder = std::get_if<fs::path>(&place))
-      set.push_back("output.dir=" + toml_string(folder->string()));
+      set.push_back("output.dir=" + experiment::toml_text(folder->string()));
     if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
     if (view_file && files.size() > 1)
       throw UsageError("--output names a file, and there are several experiments; expected a folder");

@@ -6,19 +6,16 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 
 #include "common/usage_error.hpp"
+#include "experiment/resolved.hpp"
 
 namespace assay::host::console {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A JSON text is a TOML text.
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
 // "n" of "sweep.n=[1,2]" and of "workload.params.n=1".
 std::set<std::string> names_given(const std::vector<std::string>& set) {
@@ -64,15 +61,16 @@ std::string name_of(const std::string& program) {
 std::string text_of_timed(const TimeRequest& request) {
   const std::set<std::string> params = names_given(request.run.set);
   std::vector<std::string> words;
-  for (const std::string& word : request.words) words.push_back(quoted(with_literal_braces(word, params)));
+  for (const std::string& word : request.words)
+    words.push_back(experiment::toml_text(with_literal_braces(word, params)));
   std::error_code error;
   const std::string& first = request.words.front();
   const bool is_line = words.size() == 1 && first.find(' ') != std::string::npos && !fs::exists(first, error);
   return fmt::format(
       "schema = 1\nname = {}\n[workload]\nplugin = \"command\"\n[workload.params]\ncommand = {}\nstep_is = "
       "\"program\"\n[measure]\nwarmup = {}\nsteps = {}\n",
-      quoted(name_of(first)), is_line ? words.front() : fmt::format("[{}]", fmt::join(words, ", ")), request.warmup,
-      request.runs);
+      experiment::toml_text(name_of(first)), is_line ? words.front() : fmt::format("[{}]", fmt::join(words, ", ")),
+      request.warmup, request.runs);
 }
 
 int time_program(TimeRequest request) {

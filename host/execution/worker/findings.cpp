@@ -9,6 +9,7 @@
 
 #include "measure/statistics.hpp"
 #include "record/figures.hpp"
+#include "record/verdict_note.hpp"
 
 namespace assay::host::worker {
 namespace {
@@ -204,16 +205,18 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
   const double stalled_by_others = contention.foreign_stall_share.value_or(stalled);
   const double others = contention.others_share.value_or(0);
   const char* processors = contention.processors == 1 ? "processor" : "processors";
+  const auto contended = [&notes](const std::string& reason) {
+    notes.push_back(record::verdict_note(record::ValidityVerdict::contended, reason));
+  };
   const bool threads_waited = stalled_by_others > telemetry::contended_share;
   if (others > telemetry::contended_share && !threads_waited)
-    notes.push_back(fmt::format(
-        "contended: other processes took {:.0f}% of the processors while this case was measured", others * 100));
+    contended(fmt::format("other processes took {:.0f}% of the processors while this case was measured", others * 100));
   if (contention.steal_share && *contention.steal_share > telemetry::contended_share)
-    notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
-                                *contention.steal_share * 100));
+    contended(
+        fmt::format("the hypervisor gave {:.0f}% of the processors to other guests", *contention.steal_share * 100));
   if (threads_waited)
-    notes.push_back(fmt::format(
-        "contended: its threads waited for other processes{} in {:.0f}% of the measured time: {} busy {} "
+    contended(fmt::format(
+        "its threads waited for other processes{} in {:.0f}% of the measured time: {} busy {} "
         "on {} {}; {}",
         others > telemetry::contended_share ? fmt::format(", which took {:.0f}% of the processors,", others * 100) : "",
         stalled_by_others * 100, contention.busy_threads.value_or(0),

@@ -7,6 +7,7 @@
 
 #include "launch/process.hpp"
 #include "record/efficiency.hpp"
+#include "record/verdict_note.hpp"
 #include "telemetry/validity.hpp"
 #include "worker/findings.hpp"
 
@@ -56,7 +57,8 @@ void ObservedWindow::tell(record::CaseResult& result, const CaseSpec& spec, Rank
     for (std::string& note :
          contention_notes(contention_, threads_given(), static_cast<std::uint64_t>(threads_of_case)))
       result.note(std::move(note));
-  if (const std::string text = telemetry::text_of(suspension_); !text.empty()) result.note("contended: " + text);
+  if (const std::string text = telemetry::text_of(suspension_); !text.empty())
+    result.note(record::verdict_note(record::ValidityVerdict::contended, text));
   if (telemetry_) result.telemetry = telemetry_->telemetry(step_bounds_s);
   // The settling steps are as busy as the measured ones; of the energy these have the share of the time.
   if (result.telemetry && telemetry_s_ > window_s)

@@ -4,6 +4,7 @@
 #include <assay/plugin.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -34,6 +35,24 @@ struct NamedProbe {
   std::string_view name;
   void (*run)(assay_device&, const assay_probe_sink&);
 };
+
+// "events copies": the names of a table, static text for assay_probe.
+template <const auto& probes>
+constexpr auto text_of_names = [] {
+  constexpr std::size_t size = [] {
+    std::size_t sum = 0;
+    for (const NamedProbe& probe : probes) sum += probe.name.size() + 1;
+    return sum;
+  }();
+  std::array<char, size> text{};  // each name with the blank behind it, the last with the 0
+  std::size_t at = 0;
+  for (const NamedProbe& probe : probes) {
+    if (at > 0) text[at - 1] = ' ';
+    for (const char c : probe.name) text[at++] = c;
+    ++at;
+  }
+  return text;
+}();
 
 // Throws Error for a sink that is too small, or a name that no probe has.
 inline void run_probe(std::span<const NamedProbe> probes, assay_device& device, const char* name,

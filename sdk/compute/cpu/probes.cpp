@@ -103,7 +103,7 @@ constexpr std::array<compute::NamedProbe, 4> probes{
 
 constexpr assay_probe probe{
     sizeof(assay_probe),
-    "events team copies products",
+    compute::text_of_names<probes>.data(),
     [](assay_device* device, const char* name, const assay_probe_sink* sink) noexcept {
       return compute::guarded(probe_guard, [&] { compute::run_probe(probes, *device, name, sink); });
     },

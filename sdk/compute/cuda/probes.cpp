@@ -22,7 +22,7 @@ constexpr std::array<compute::NamedProbe, 7> probes{{{"events", probe_events},
 
 constexpr assay_probe probe{
     sizeof(assay_probe),
-    "events graphs telemetry copies products fp8 attention",
+    compute::text_of_names<probes>.data(),
     [](assay_device* device, const char* name, const assay_probe_sink* sink) noexcept {
       return compute::guarded(probe_guard, [&] {
         need_context(*device);

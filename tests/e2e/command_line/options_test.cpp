@@ -74,6 +74,9 @@ TEST_F(CommandLine, AWorkloadNeedsNoFile) {
                                 "measure.warmup=0", "--output", "out"});
   EXPECT_EQ(result.exit.code, 0) << result.output;
   EXPECT_TRUE(fs::exists(folder() / "out/napping_work/latest/cases.jsonl")) << result.output;
+  const RunResult odd = run({"run", "napping_work", "--plugin-path", PLUGINS, "--set", "measure.steps=2", "--output",
+                             "a\x01\"b\"\nc", "--dry-run"});
+  EXPECT_EQ(odd.exit.code, 0) << odd.output;
   const RunResult unknown = run({"run", "naping_work", "--plugin-path", PLUGINS});
   EXPECT_EQ(unknown.exit.code, 2);
   EXPECT_PRED2(contains, unknown.output, "naping_work: no experiment file, and no plugin 'naping_work'");

@@ -319,8 +319,8 @@ TEST_F(Plan, ProbesThisMachine) {
   ASSERT_EQ(described.exit.code, 0) << described.output;
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  for (const char* part : {"[event]\nleast_gap_us = ", "[rate]\ncopy_gbytes_per_s = ", "[team]\nthreads = ",
-                           "\nrate = \"assay describe-device --probe; oneDNN"})
+  for (const char* part : {"[peak]\nfp32_tflop_per_s = ", "[event]\nleast_gap_us = ", "[rate]\ncopy_gbytes_per_s = ",
+                           "[team]\nthreads = ", "\nrate = \"assay describe-device --probe; oneDNN"})
     EXPECT_TRUE(contains(text, part)) << part << " is not in " << text;
   EXPECT_FALSE(contains(text, "# The probe")) << text;
   write_experiment({.plugin = "decoder", .params = decoder_params});

@@ -1,6 +1,7 @@
 #include "demo_workload.hpp"
 
 #include "experiment/hash.hpp"
+#include "experiment/resolved.hpp"
 
 namespace assay::host::experiment::test {
 namespace {
@@ -61,6 +62,17 @@ TEST(Resolved, KeepsAwkwardText) {
   ASSERT_EQ(first.cases.size(), 1u);
   EXPECT_EQ(first.description, "quote \" backslash \\ tab \t newline \n ' é");
   expect_same_cases(first, good(first.resolved_toml));
+}
+
+TEST(Resolved, ATextIsOneLineThatReadsAsTheSame) {
+  for (const std::string text : {"", "a \"b\" \\ 'c'", "line\nfeed", "\x01\x1b[31m\x7f\ttab\r", "\u00e9"}) {
+    const std::string written = toml_text(text);
+    EXPECT_EQ(std::count_if(written.begin(), written.end(),
+                            [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; }),
+              0)
+        << written;
+    EXPECT_EQ(good(experiment_text(), {"description=" + written}).description, text);
+  }
 }
 
 TEST(Resolved, WritesOutDefaultsAndOverrides) {

@@ -103,17 +103,21 @@ TEST(Exports, ChromeTrace) {
   std::vector<results::TabledRun> all = runs();
   all[0].records[0].result.wall.setup_s = 0.5;
   all[0].records[0].result.wall.measure_s = 0.25;
+  all[0].records[0].result.wall.verify_s = 2;
+  all[0].records[0].result.wall.repeat_s = 0.125;
   const nlohmann::json trace = nlohmann::json::parse(chrome_trace(all));
   std::vector<std::string> slices;
   std::map<std::string, double> begins;
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X") slices.push_back(event["name"]), begins.emplace(event["name"], event["ts"]);
-  EXPECT_EQ(slices, (std::vector<std::string>{"decoder/heads:8", "setup", "measure", "step", "step", "step",
-                                              "decoder/heads:16"}));
+  EXPECT_EQ(slices, (std::vector<std::string>{"decoder/heads:8", "setup", "measure", "verify", "repeat", "step", "step",
+                                              "step", "decoder/heads:16"}));
   EXPECT_EQ(trace["otherData"]["started"], "2026-11-29T08:00:00Z");
   EXPECT_EQ(begins["decoder/heads:8"], 0);
   EXPECT_EQ(begins["step"], 0.5e6) << "where measuring begins";
-  EXPECT_EQ(begins["decoder/heads:16"], 0.75e6) << "not before the first one's end";
+  EXPECT_EQ(begins["verify"], 0.75e6);
+  EXPECT_EQ(begins["repeat"], 0.75e6) << "a part of verify";
+  EXPECT_EQ(begins["decoder/heads:16"], 2.75e6) << "not before the first one's end";
 }
 
 // As tensorboard 2.21 reads them.

@@ -67,8 +67,10 @@ TEST(Notes, AVerdictThatNoNoteExplainsIsExplained) {
   };
   EXPECT_EQ(validity_lines({judged(0, "unknown", "measured for 0.05 s", {"other"}),
                             judged(1, "unknown", "measured for 0.12 s", {}), judged(2, "valid", "nobody else", {}),
-                            judged(3, "contended", "others took 9%", {"rank 1: contended: others took 9%"})}),
-            Lines{"cases 1-2: validity unknown: measured for 0.12 s (0.05 to 0.12; the highest in case 2)"});
+                            judged(3, "contended", "others took 9%", {"rank 1: contended: others took 9%"}),
+                            judged(4, "throttled", "by heat", {"contended: others took 9%", "throttled by heat"})}),
+            (Lines{"cases 1-2: validity unknown: measured for 0.12 s (0.05 to 0.12; the highest in case 2)",
+                   "case 5 (batch_size=4): validity throttled: by heat"}));
 }
 
 TEST(Notes, RepeatsOfACaseAreOneCase) {

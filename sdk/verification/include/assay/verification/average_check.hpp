@@ -23,6 +23,7 @@ struct RankGradients {
   std::vector<compute::WeightedSum> own, averaged;
   bool own_of_another_model = false;  // whose products may sum in another order than the averaged ones
   std::int64_t layers = 1;            // of the model, through which a backward pass rounds
+  bool repeats_to_the_bit = true;     // what the device computes again
 };
 // Of a piece whose average this rank does not hold (a reduce-scatter leaves it to another one).
 inline constexpr compute::WeightedSum not_held{0, -1};
@@ -53,10 +54,10 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks);
 
 // Each average is rounded to the gradients' dtype; a library that rounds at each hop also rounds sums of fewer ranks,
 // with about the same result. Seen on 2 and 4 ranks with Gloo, which rounds once: 1 unit of rounding in fp32, 2 in
-// bf16. In fp32 different algorithms of products differ more: by 25 units between two GPUs. In 16 bits two passes of a
-// device that does not repeat itself to the bit differ the more the more layers they go through.
-double average_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers,
-                         bool own_of_another_model = false);
+// bf16. In fp32 different algorithms of products differ more: by 25 units between two GPUs. In 16 bits two passes that
+// do not sum in the same order, by a device that does not repeat itself to the bit or by another model, differ the more
+// the more layers they go through.
+double average_tolerance(const workload::PrecisionPolicy& policy, const RankGradients& mine);
 // The same for the factor by which all of them are too large or too small.
 double factor_tolerance(const workload::PrecisionPolicy& policy, const AverageFindings& found);
 
@@ -67,9 +68,8 @@ std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, 
 
 // What this rank contributes: the sketches of its gradients, of a forward and a backward without communication, and
 // those of the averages that `step` leaves: a timed step with its update, which moves no gradient; it waits. `layers`
-// as in RankGradients. In between
-// NaN fills every gradient, so a step that leaves out its backward, or a collective that starts before backward has
-// written it, finds nothing of the first pass. Blocks.
+// as in RankGradients. In between NaN fills every gradient, so a step that leaves out its backward, or a collective
+// that starts before backward has written it, finds nothing of the first pass. Blocks.
 RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector<train::ElementRange>& pieces,
                                 std::int64_t layers, const std::function<void()>& step);
 
