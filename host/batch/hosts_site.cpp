@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 
+constexpr auto patience_with_keepers = 5s;  // that were told to end
 constexpr auto patience_with_runner = 20s;  // until it has given its first sign of life
 
 std::string file_name(std::string host) {
@@ -260,6 +261,10 @@ std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<S
       for (auto& of_host : connections.problems(hosts::check_of(runs.plugins, there, results)))
         problems.insert(problems.end(), of_host.begin(), of_host.end());
       connections.send_to_all({{"do", "end"}});
+      // A keeper removes the file of the check as it ends.
+      for (const auto deadline = std::chrono::steady_clock::now() + patience_with_keepers;
+           !connections.are_all_closed() && std::chrono::steady_clock::now() < deadline;)
+        connections.next(50ms);
       std::error_code ignored;
       for (fs::path made = results; made != there; made = made.parent_path()) fs::remove(made, ignored);
     }
