@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -35,7 +36,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto look = 200ms;
-constexpr auto grace = 30s;                 // of a shard that is told to stop
 constexpr auto patience_with_others = 30s;  // runners of a group that have not started yet
 
 void say(const std::string& text) {
@@ -50,9 +50,7 @@ class Pulse {
     state_.host = std::move(host), state_.launch = std::move(launch), state_.pid = getpid();
     put("waiting", -1);
     thread_ = std::thread([this] {
-      for (std::unique_lock lock(mutex_); !is_over_;
-           over_.wait_for(lock, std::chrono::milliseconds(hosts::silence()) / 10, [this] { return is_over_; }))
-        write();
+      for (std::unique_lock lock(mutex_); !is_over_; over_.wait_for(lock, beat_, [this] { return is_over_; })) write();
     });
   }
   ~Pulse() {
@@ -84,6 +82,7 @@ class Pulse {
   }
 
   const fs::path run_;
+  const std::chrono::milliseconds beat_ = std::chrono::milliseconds(hosts::silence()) / 10;
   RunnerState state_;
   std::mutex mutex_;
   std::condition_variable over_;
@@ -229,14 +228,26 @@ class Runner {
     const fs::path hosts_file = hosts_folder(run_) / fmt::format("group-{}-{}", array.number, task);
     if (group.size() > 1) write_file_atomically(hosts_file, hosts, Durable::yes);
     const fs::path log = batch_folder(run_) / "log" / (job.job + ".log");
-    const std::string script = array.script_file(run_).string();
+    std::string bash = "bash", script = array.script_file(run_).string();
+    const std::array<char*, 3> arguments{bash.data(), script.data(), nullptr};
     const std::vector<std::pair<const char*, std::string>> variables{
+        {"ASSAY_JOB_KIND", "ssh"},
         {"ASSAY_JOB_ID", job.job},
         {"ASSAY_JOB_RESTART", std::to_string(job.restart)},
         {"ASSAY_JOB_TASK", std::to_string(task)},
         {"ASSAY_JOB_NODES", fmt::format("{}", fmt::join(group, ","))},
         {"ASSAY_JOB_HOSTS", hosts_file.string()}};
-    for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
+    std::vector<std::string> entries;
+    for (char** entry = environ; *entry; ++entry) {
+      const std::string_view text = *entry;
+      const std::string_view its_name = text.substr(0, text.find('='));
+      if (std::none_of(variables.begin(), variables.end(), [&](const auto& each) { return each.first == its_name; }))
+        entries.emplace_back(text);
+    }
+    for (const auto& [name, value] : variables) entries.push_back(fmt::format("{}={}", name, value));
+    std::vector<char*> environment;
+    for (std::string& entry : entries) environment.push_back(entry.data());
+    environment.push_back(nullptr);
     const Fd out(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!out) throw_storage_error("open", log, errno);
     const pid_t runner = getpid(), pid = fork();
@@ -248,7 +259,7 @@ class Runner {
       for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(number, SIG_DFL);
       dup2(out.get(), STDOUT_FILENO);
       dup2(out.get(), STDERR_FILENO);
-      execlp("bash", "bash", script.c_str(), static_cast<char*>(nullptr));
+      execvpe("bash", arguments.data(), environment.data());
       _exit(127);
     }
     std::optional<std::chrono::steady_clock::time_point> stopped;
@@ -257,7 +268,7 @@ class Runner {
         stopped = std::chrono::steady_clock::now();
         kill(-pid, SIGTERM);
       }
-      if (stopped && std::chrono::steady_clock::now() - *stopped > grace) kill(-pid, SIGKILL);
+      if (stopped && std::chrono::steady_clock::now() - *stopped > grace_of_shard) kill(-pid, SIGKILL);
     }
     return stopped.has_value();
   }

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 
+constexpr auto patience_with_keepers = 5s;  // that were told to end
 constexpr auto patience_with_runner = 20s;  // until it has given its first sign of life
 
 std::string file_name(std::string host) {
@@ -34,6 +35,11 @@ std::string file_name(std::string host) {
 bool has_file(const fs::path& file) {
   std::error_code ignored;
   return fs::exists(file, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
 }
 
 }  // namespace
@@ -103,18 +109,14 @@ std::optional<SubmittedJob> HostsScheduler::queue_array(const std::string&, cons
   return SubmittedJob{job_on_hosts + new_id().substr(0, 8), ""};  // runners know the canary themselves
 }
 
-void HostsScheduler::start_queued() const {
+void HostsScheduler::start_queued(const std::function<void(const std::string&)>& said) const {
   create_folders(hosts_folder(run_));
   const bool needs_all = std::any_of(submission_.arrays.begin(), submission_.arrays.end(), [](const auto& array) {
     return array.shape.nodes > 1 || !array.shape.node.empty();
   });
-  hosts::HostCheck check;
   const fs::path program = fs::read_symlink("/proc/self/exe");
-  for (const fs::path& file : {run_ / "experiment.toml", fs::path(submission_.plugin_file)})
-    check.files.push_back(hosts::checked_file(file));
-  for (auto& file : hosts::libraries_of_program(program)) check.files.push_back(std::move(file));
-  check.folder = run_, check.shared = hosts_folder(run_);
-  check.shared_name = ".seen-" + new_id(), check.shared_text = new_id();
+  const hosts::HostCheck check =
+      hosts::check_of({run_ / "experiment.toml", fs::path(submission_.plugin_file)}, run_, hosts_folder(run_));
   try {
     hosts::HostConnections connections(hosts_, program, nullptr);
     std::vector<std::vector<std::string>> problems = connections.problems(check);
@@ -122,7 +124,7 @@ void HostsScheduler::start_queued() const {
         std::count_if(problems.begin(), problems.end(), [](const auto& of_host) { return of_host.empty(); });
     if (good == 0 || needs_all) hosts::throw_problems(problems);
     for (const auto& of_host : problems)
-      for (const std::string& problem : of_host) fmt::print("note: {}; its shards go to other hosts\n", problem);
+      for (const std::string& problem : of_host) said(fmt::format("note: {}; its shards go to other hosts", problem));
     const std::string launch = new_id();
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty())
@@ -151,7 +153,7 @@ void HostsScheduler::start_queued() const {
   }
 }
 
-std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) const {
+std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) const try {
   const double now_s = shard::seconds_since_1970();
   std::vector<RunnerState> alive;
   bool is_waiting = true;
@@ -186,13 +188,17 @@ std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) c
       jobs.push_back(std::move(pending));
   }
   return jobs;
+} catch (const StorageError& e) {
+  throw SchedulerError(e.what());
 }
 
 void HostsScheduler::cancel(const std::vector<SubmittedJob>& arrays) const {
   for (const SubmittedJob& job : arrays)
     write_file_atomically(cancelled_file(run_, job.number), "by assay cancel\n", Durable::yes);
-  // Runners look every half second.
-  for (int i = 0; i < 300; ++i) {
+  // Runners see the files, give their shard its grace, and then note its end.
+  constexpr auto patience = grace_of_shard + 10s;
+  for (const auto deadline = std::chrono::steady_clock::now() + patience;
+       std::chrono::steady_clock::now() < deadline;) {
     const auto jobs = queue();
     if (std::none_of(jobs.begin(), jobs.end(), [&](const QueuedJob& job) {
           return std::any_of(arrays.begin(), arrays.end(),
@@ -201,7 +207,8 @@ void HostsScheduler::cancel(const std::vector<SubmittedJob>& arrays) const {
       return;
     std::this_thread::sleep_for(100ms);
   }
-  throw SchedulerError("not all runners have confirmed within 30 s; `assay status` shows which tasks go on");
+  throw SchedulerError(fmt::format("not all runners have confirmed within {} s; `assay status` shows which tasks go on",
+                                   patience.count()));
 }
 
 std::vector<NodeState> HostsScheduler::nodes(const std::string&) const {
@@ -231,32 +238,36 @@ std::string hosts_script(const ScriptInput& input) {
       fmt::format("S={}/batch/shards/{}-$(printf %04d \"$ASSAY_JOB_TASK\")\n", input.run.string(), input.array.number);
   text += fmt::format("END=$(($(date +%s) + {:.0f}))\n",
                       input.array.limit_s - std::max<double>(static_cast<double>(margin_s) / 5, 1));
-  if (!input.site.prologue.empty()) {
-    // Without what it loads the cases would measure something else, or not start again and again.
-    text +=
-        "set -e; trap 'echo \"a line of the prologue failed: $BASH_COMMAND\" >&2; "
-        "echo failed >\"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"' ERR\n";
-    for (const std::string& each : input.site.prologue) text += each + "\n";
-    text += "trap - ERR\n";
-  }
+  text += guarded_prologue(input.site, 1);
   text += fmt::format("exec {} run {}/experiment.toml --shard \"$S\" --until \"$END\"{}\n", input.assay.string(),
                       input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
   return text;
 }
 
-std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes) {
+std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes,
+                                           const CheckedRuns& runs) {
   std::vector<std::string> problems;
   for (const Shape& shape : shapes)
     if (shape.nodes > static_cast<std::int64_t>(site.hosts.size()))
       problems.push_back(fmt::format("a case wants {} hosts, and [ssh] hosts has {}", shape.nodes, site.hosts.size()));
-  hosts::HostCheck check;
-  check.folder = fs::current_path(), check.shared = fs::current_path();
-  check.shared_name = ".assay-seen-" + new_id(), check.shared_text = new_id();
   try {
-    hosts::HostConnections connections(hosts_in(site.hosts, "[ssh] hosts"), fs::read_symlink("/proc/self/exe"),
-                                       nullptr);
-    for (auto& of_host : connections.problems(check)) problems.insert(problems.end(), of_host.begin(), of_host.end());
-    connections.send_to_all({{"do", "end"}});
+    // Without an experiment: whether the hosts share this folder.
+    for (const fs::path& each : runs.results.empty() ? std::vector<fs::path>{"."} : runs.results) {
+      const fs::path results = fs::absolute(each).lexically_normal();
+      fs::path there = results;  // already
+      while (!is_folder(there)) there = there.parent_path();
+      hosts::HostConnections connections(hosts_in(site.hosts, "[ssh] hosts"), fs::read_symlink("/proc/self/exe"),
+                                         nullptr);
+      for (auto& of_host : connections.problems(hosts::check_of(runs.plugins, there, results)))
+        problems.insert(problems.end(), of_host.begin(), of_host.end());
+      connections.send_to_all({{"do", "end"}});
+      // A keeper removes the file of the check as it ends.
+      for (const auto deadline = std::chrono::steady_clock::now() + patience_with_keepers;
+           !connections.are_all_closed() && std::chrono::steady_clock::now() < deadline;)
+        connections.next(50ms);
+      std::error_code ignored;
+      for (fs::path made = results; made != there; made = made.parent_path()) fs::remove(made, ignored);
+    }
   } catch (const hosts::HostError& e) {
     problems.emplace_back(e.what());
   }

@@ -6,6 +6,7 @@
 //   <run>/batch/hosts/ended-0-3        how that ended, in a word
 //   <run>/batch/hosts/cancelled-JOB    nobody takes a task of the array any more, and who is at one stops
 #pragma once
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,12 +15,14 @@
 #include "batch/scheduler.hpp"
 #include "batch/script.hpp"
 #include "batch/site.hpp"
+#include "batch/site_check.hpp"
 #include "batch/submission.hpp"
 #include "common/host_list.hpp"
 
 namespace assay::host::batch {
 
-inline constexpr const char* job_on_hosts = "hosts-";  // begins the number of an array's job
+inline constexpr std::chrono::seconds grace_of_shard{30};  // that is told to stop; then it is killed
+inline constexpr const char* job_on_hosts = "hosts-";      // begins the number of an array's job
 
 class HostsScheduler : public Scheduler {
  public:
@@ -27,7 +30,7 @@ class HostsScheduler : public Scheduler {
   std::optional<SubmittedJob> queue_array(const std::string& script,
                                           const std::optional<std::string>& after_ok) const override;
   // Checks the hosts (hosts/host_check.hpp) and starts a runner on each that has none.
-  void start_queued() const override;
+  void start_queued(const std::function<void(const std::string&)>& said) const override;
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const override;
   void cancel(const std::vector<SubmittedJob>& arrays) const override;
   std::vector<NodeState> nodes(const std::string& partition) const override;
@@ -41,7 +44,7 @@ class HostsScheduler : public Scheduler {
 
 // One shard on one host, or ranks of it over several.
 std::string hosts_script(const ScriptInput& input);
-std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes);
+std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs);
 
 // Of the files above.
 std::filesystem::path hosts_folder(const std::filesystem::path& run);

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "batch/hosts_site.hpp"
 #include "batch/slurm.hpp"
 #include "common/host_name.hpp"
 
@@ -21,9 +20,10 @@ std::string variable(const char* name) {
 
 shard::JobStart start_of_this_job() {
   if (const std::string job = variable("ASSAY_JOB_ID"); !job.empty())
-    return {job, std::strtoll(variable("ASSAY_JOB_RESTART").c_str(), nullptr, 10), ""};
-  return {variable("SLURM_JOB_ID"), std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10),
-          variable("ASSAY_CLUSTER")};
+    return {job, std::strtoll(variable("ASSAY_JOB_RESTART").c_str(), nullptr, 10), "", variable("ASSAY_JOB_KIND")};
+  const std::string job = variable("SLURM_JOB_ID");
+  return {job, std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10), variable("ASSAY_CLUSTER"),
+          job.empty() ? "" : "slurm"};
 }
 
 std::vector<std::string> nodes_of_this_job() {
@@ -48,7 +48,8 @@ std::string node_of_this_process() {
 }
 
 bool is_attempt_over(const shard::AttemptClaim& holder) {
-  if (!holder.start.job.empty() && !holder.start.job.starts_with(job_on_hosts))
+  const std::string& kind = holder.start.kind;
+  if (kind == "slurm" || (kind.empty() && !holder.start.job.empty()))
     return Slurm(holder.start.cluster).is_over(holder.start.job);
   return holder.host == host_name() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
          errno == ESRCH;

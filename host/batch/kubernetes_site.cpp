@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -20,22 +21,29 @@ using Json = nlohmann::ordered_json;
 constexpr std::chrono::seconds patience_with_kubectl{60};
 constexpr const char* label = "assay-batch";  // of every Job and pod; its value is the array's id
 constexpr const char* name_begins = "assay-";
+constexpr const char* container_name = "shard";
+constexpr int exit_final = 65;  // of a pod whose index gets no other one
 
 // What the pod of one index runs.
 std::string pod_script(const ScriptInput& input) {
   const auto margin_s = static_cast<double>(input.site.limits.margin.count()) / 1000;
   std::string text = fmt::format(
       "S={}/batch/shards/{}-$(printf %04d \"$JOB_COMPLETION_INDEX\")\n"
-      "export ASSAY_JOB_ID=assay-{}_$JOB_COMPLETION_INDEX ASSAY_JOB_NODES=${{NODE_NAME:-$(hostname)}}\n"
+      "export ASSAY_JOB_KIND=kubernetes ASSAY_JOB_ID=assay-{}_$JOB_COMPLETION_INDEX "
+      "ASSAY_JOB_NODES=${{NODE_NAME:-$(hostname)}}\n"
       "export ASSAY_JOB_RESTART=$(ls \"$S/attempts\" 2>/dev/null | wc -l)\n"
       "END=$(($(date +%s) + {:.0f}))\n",
       input.run.string(), input.array.number, input.array.id, input.array.limit_s - std::max(margin_s / 5, 1.0));
-  for (const std::string& line : input.site.prologue) text += line + "\n";
-  const std::string assay = input.site.assay.empty() ? input.assay.string() : input.site.assay;
-  text +=
-      fmt::format("{} run {}/experiment.toml --shard \"$S\" --until \"$END\" || exit 1\n", assay, input.run.string());
-  // Cases are left: the index fails, and the Job starts another pod for it.
-  text += "[ \"$(cat \"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\")\" = done ]\n";
+  text += guarded_prologue(input.site, exit_final);
+  text += fmt::format("{} run {}/experiment.toml --shard \"$S\" --until \"$END\"\n",
+                      input.site.assay.empty() ? input.assay.string() : input.site.assay, input.run.string());
+  text += fmt::format(
+      "case $(cat \"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\" 2>/dev/null) in\n"
+      "  done) exit 0 ;;\n"
+      "  '' | more) exit 1 ;;  # killed, or cases are left: the Job starts another pod for the index\n"
+      "  *) exit {} ;;         # another pod would end in the same way\n"
+      "esac\n",
+      exit_final);
   return text;
 }
 
@@ -82,7 +90,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> ranges_of_indexes(std::string
   return ranges;
 }
 
-std::vector<QueuedJob> jobs_of_kubernetes(std::string_view text) {
+std::vector<QueuedJob> jobs_of_kubernetes(std::string_view text) try {
   const Json answer = Json::parse(text, nullptr, false);
   if (!answer.is_object() || !answer.contains("items"))
     throw SchedulerError("kubectl answered no list of jobs and pods in JSON");
@@ -120,6 +128,8 @@ std::vector<QueuedJob> jobs_of_kubernetes(std::string_view text) {
     if (!waiting.tasks.empty()) queued.push_back(std::move(waiting));
   }
   return queued;
+} catch (const Json::exception& e) {
+  throw SchedulerError(fmt::format("kubectl answered jobs and pods of another form than assay reads: {}", e.what()));
 }
 
 std::string Kubernetes::answer_of(std::vector<std::string> words) const {
@@ -162,6 +172,7 @@ std::string kubernetes_manifest(const ScriptInput& input) {
   const Site& site = input.site;
   const SubmittedArray& array = input.array;
   check_run_path(input.run);
+  check_run_path(site.assay.empty() ? input.assay : std::filesystem::path(site.assay));
   if (array.shape.nodes > 1 || !array.shape.node.empty())
     throw SiteError(
         fmt::format("a case wants {}, and a site of kubernetes runs each on one pod; run it on a site of "
@@ -177,7 +188,7 @@ std::string kubernetes_manifest(const ScriptInput& input) {
   Json resources = Json::object();
   if (site.gpus_per_node > 0) resources["limits"] = {{"nvidia.com/gpu", std::to_string(site.gpus_per_node)}};
   const Json container{
-      {"name", "shard"},
+      {"name", container_name},
       {"image", site.image},
       {"command", Json::array({"bash", "-c", pod_script(input)})},
       {"workingDir", input.run.string()},
@@ -195,20 +206,28 @@ std::string kubernetes_manifest(const ScriptInput& input) {
                                {{"name", "memory"}, {"emptyDir", {{"medium", "Memory"}}}}})}};
   Json metadata{{"name", name}, {"labels", labels}};
   if (!site.name_space.empty()) metadata["namespace"] = site.name_space;
-  const Json job{{"apiVersion", "batch/v1"},
-                 {"kind", "Job"},
-                 {"metadata", std::move(metadata)},
-                 {"spec",
-                  {{"completionMode", "Indexed"},
-                   {"completions", array.tasks},
-                   {"parallelism", std::min(array.tasks, site.limits.array_parallel)},
-                   {"backoffLimitPerIndex", input.attempts - 1},
-                   {"maxFailedIndexes", array.tasks},
-                   {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}};
+  const Json job{
+      {"apiVersion", "batch/v1"},
+      {"kind", "Job"},
+      {"metadata", std::move(metadata)},
+      {"spec",
+       {{"completionMode", "Indexed"},
+        {"completions", array.tasks},
+        {"parallelism", std::min(array.tasks, site.limits.array_parallel)},
+        {"backoffLimitPerIndex", input.attempts - 1},
+        {"maxFailedIndexes", array.tasks},
+        {"podFailurePolicy",
+         {{"rules",
+           Json::array(
+               {{{"action", "FailIndex"},
+                 {"onExitCodes",
+                  {{"containerName", container_name}, {"operator", "In"}, {"values", Json::array({exit_final})}}}}})}}},
+        {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}};
   return job.dump(2) + "\n";
 }
 
-std::vector<std::string> problems_of_kubernetes(const Site& site, const std::vector<Shape>& shapes) {
+std::vector<std::string> problems_of_kubernetes(const Site& site, const std::vector<Shape>& shapes,
+                                                const CheckedRuns&) {
   std::vector<std::string> problems;
   for (const Shape& shape : shapes)
     if (shape.nodes > 1)

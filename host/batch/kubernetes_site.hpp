@@ -9,6 +9,7 @@
 #include "batch/scheduler.hpp"
 #include "batch/script.hpp"
 #include "batch/site.hpp"
+#include "batch/site_check.hpp"
 #include "batch/submission.hpp"
 
 namespace assay::host::batch {
@@ -31,7 +32,8 @@ class Kubernetes : public Scheduler {
 
 // The manifest of an array, as JSON. Throws SiteError for cases on several nodes, and for a run outside of the volume.
 std::string kubernetes_manifest(const ScriptInput& input);
-std::vector<std::string> problems_of_kubernetes(const Site& site, const std::vector<Shape>& shapes);
+std::vector<std::string> problems_of_kubernetes(const Site& site, const std::vector<Shape>& shapes,
+                                                const CheckedRuns& runs);
 
 // What `kubectl get jobs,pods -o json` answers, as the jobs that wait or run. Throws SchedulerError.
 std::vector<QueuedJob> jobs_of_kubernetes(std::string_view json);

@@ -27,6 +27,11 @@ double PackedShard::budget_s() const {
   return sum;
 }
 
+std::int64_t jobs_at_once(const Shape& shape, std::int64_t parallel, std::int64_t hosts) {
+  if (hosts > 0) parallel = std::min(parallel, hosts / std::max<std::int64_t>(shape.nodes, 1));
+  return std::max<std::int64_t>(parallel, 1);
+}
+
 double PackedArray::longest_s() const {
   double longest = 0;
   for (const PackedShard& shard : shards) longest = std::max(longest, shard.budget_s());
@@ -44,10 +49,11 @@ std::size_t cheapest(const std::vector<PackingInput>& cases) {
       cases.begin());
 }
 
-std::vector<PackedShard> fill_shards(const std::vector<PackedCase>& cases, const PackingRules& rules) {
+std::vector<PackedShard> fill_shards(const Shape& shape, const std::vector<PackedCase>& cases,
+                                     const PackingRules& rules) {
   double total_s = 0;
   for (const PackedCase& c : cases) total_s += c.budget_s;
-  const double share_s = total_s / static_cast<double>(std::max<std::int64_t>(rules.parallel, 1));
+  const double share_s = total_s / static_cast<double>(jobs_at_once(shape, rules.parallel, rules.hosts));
   const double capacity_s = std::min(std::max(share_s, least_shard_s), rules.capacity_s);
   std::vector<PackedShard> shards;
   double filled_s = 0;
@@ -81,7 +87,7 @@ std::vector<PackedArray> pack(const std::vector<PackingInput>& cases, const Pack
     found->second.push_back(cases[i].of_case);
   }
   for (const auto& [shape, of_shape] : by_shape) {
-    std::vector<PackedShard> shards = fill_shards(of_shape, rules);
+    std::vector<PackedShard> shards = fill_shards(shape, of_shape, rules);
     const auto size = static_cast<std::size_t>(std::max<std::int64_t>(rules.array_size_max, 1));
     for (std::size_t begin = 0; begin < shards.size(); begin += size) {
       const std::size_t end = std::min(begin + size, shards.size());

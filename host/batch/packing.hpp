@@ -52,7 +52,11 @@ struct PackingRules {
   std::int64_t array_size_max = 1;  // jobs of one array
   bool canary = false;              // the cheapest case gets an array of its own, which comes first
   std::int64_t parallel = 1;        // jobs of one array that run at once
+  std::int64_t hosts = 0;           // that all jobs share; 0: a scheduler finds nodes for each
 };
+// Jobs of the shape that run at once.
+std::int64_t jobs_at_once(const Shape& shape, std::int64_t parallel, std::int64_t hosts);
+
 // Cases are spread over as many jobs as may run at once, as long as each has least_shard_s of them.
 inline constexpr double least_shard_s = 300;
 // In the order of the cases within a shape; shapes in the order in which they first appear. A case above the capacity

@@ -1,6 +1,7 @@
 // What a batch asks of whatever starts its jobs. Each kind of site (site_kinds.hpp) has one.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,7 +17,7 @@ class SchedulerError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// All throw SchedulerError.
+// All throw SchedulerError; those that queue, start and cancel StorageError, too, where the site keeps files of a run.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -33,7 +34,8 @@ class Scheduler {
   }
   // Called once all arrays of a submission have their numbers on the disk, and again whenever the submission is gone on
   // with: a kind of site whose jobs start by themselves has nothing to do here.
-  virtual void start_queued() const {}
+  // `said` hears a line for each part of the site that is left out.
+  virtual void start_queued(const std::function<void(const std::string&)>& said) const { static_cast<void>(said); }
   // The jobs that wait or run, of this user and of `users`, user ids.
   virtual std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const = 0;
   virtual void cancel(const std::vector<SubmittedJob>& arrays) const = 0;

@@ -102,6 +102,16 @@ std::string end_script(const Site& site, const std::string& id, const std::strin
   return text;
 }
 
+std::string guarded_prologue(const Site& site, int exit_code) {
+  if (site.prologue.empty()) return "";
+  std::string text = fmt::format(
+      "set -e; trap 'echo \"a line of the prologue failed: $BASH_COMMAND\" >&2; "
+      "echo failed >\"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit {}' ERR\n",
+      exit_code);
+  for (const std::string& line : site.prologue) text += line + "\n";
+  return text + "trap - ERR; set +e\n";
+}
+
 std::string batch_script(const ScriptInput& input) {
   const Site& site = input.site;
   const SubmittedArray& array = input.array;

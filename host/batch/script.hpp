@@ -24,6 +24,10 @@ void check_run_path(const std::filesystem::path& path);
 // Throws SiteError when a path has a character that a script or Slurm would read as something else.
 std::string batch_script(const ScriptInput& input);
 
+// The site's prologue in a script of bash that has S, ASSAY_JOB_ID and ASSAY_JOB_RESTART: a line that fails leaves the
+// verdict `failed` and ends the script with `exit_code`. Without what it loads the cases would measure something else.
+std::string guarded_prologue(const Site& site, int exit_code);
+
 // The script of the job that comes after all arrays of a round: it collects, and then runs the site's lines with
 // ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`).
 std::string end_script(const Site& site, const std::string& id, const std::string& run_name,

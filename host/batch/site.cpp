@@ -315,6 +315,12 @@ class SiteReader {
           start,
           "missing table 'slurm'; expected [slurm] with the site's partition and limits, [ssh] with its hosts, or "
           "[kubernetes]");
+    if (site_.kind != "slurm" && !site_.gpu_type.empty())
+      mistakes_.add(
+          places_["gpus_per_node"],
+          fmt::format("[{0}] gpus_per_node has the type '{1}', which Slurm alone takes; expected gpus_per_node "
+                      "= {2}",
+                      site_.kind, site_.gpu_type, site_.gpus_per_node));
     if (site_.kind == "kubernetes") {
       site_.canary = false;  // a Job waits for no other
       for (const auto& [key, value] :
@@ -349,7 +355,9 @@ class SiteReader {
       file = fs::absolute(site_.file.parent_path() / file).lexically_normal().string();
     if (places_.contains("tflop_per_s_min") || places_.contains("gbytes_per_s_min") || places_.contains("timeout_s"))
       if (site_.health.experiment.empty() && mistakes_.empty())
-        mistakes_.add(start, "[slurm.health] has limits and no experiment; expected experiment = \"node-check.toml\"");
+        mistakes_.add(start, fmt::format("[{}.health] has limits and no experiment; expected experiment = "
+                                         "\"node-check.toml\"",
+                                         site_.kind));
     return std::move(site_);
   }
 

@@ -4,10 +4,16 @@
 #include "batch/site.hpp"
 #include "batch/slurm.hpp"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace assay::host::batch {
+
+// What the experiments of a check need beside jobs of their shapes.
+struct CheckedRuns {
+  std::vector<std::filesystem::path> plugins, results;  // files; folders that runs would lie below
+};
 
 // One line for each setting that is wrong, and for each shape that the partition cannot hold. Slurm itself takes some
 // wrong settings and lets the job wait for ever: these are held against what sinfo says. Throws SlurmError when Slurm

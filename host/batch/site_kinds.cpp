@@ -5,7 +5,6 @@
 
 #include "batch/hosts_site.hpp"
 #include "batch/kubernetes_site.hpp"
-#include "batch/site_check.hpp"
 #include "batch/slurm_site.hpp"
 #include "common/files.hpp"
 
@@ -18,7 +17,9 @@ constexpr SiteKind kinds[] = {
        return std::make_unique<const SlurmSite>(submission);
      },
      batch_script,
-     [](const Site& site, const std::vector<Shape>& shapes) { return check_site(site, shapes, Slurm(site.cluster)); }},
+     [](const Site& site, const std::vector<Shape>& shapes, const CheckedRuns&) {
+       return check_site(site, shapes, Slurm(site.cluster));
+     }},
     {"ssh", "the hosts",
      [](const Submission& submission, const std::filesystem::path& run) -> std::unique_ptr<const Scheduler> {
        return std::make_unique<const HostsScheduler>(submission, run);

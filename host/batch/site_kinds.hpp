@@ -10,6 +10,7 @@
 #include "batch/scheduler.hpp"
 #include "batch/script.hpp"
 #include "batch/site.hpp"
+#include "batch/site_check.hpp"
 #include "batch/submission.hpp"
 
 namespace assay::host::batch {
@@ -21,7 +22,7 @@ struct SiteKind {
   std::unique_ptr<const Scheduler> (*scheduler)(const Submission& submission, const std::filesystem::path& run);
   std::string (*script)(const ScriptInput& input);
   // A line for each setting of the site, and each shape, that would not work. Throws SchedulerError.
-  std::vector<std::string> (*problems)(const Site& site, const std::vector<Shape>& shapes);
+  std::vector<std::string> (*problems)(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs);
 };
 
 // Throws StorageError where a later version of assay has written a name that this one does not know.

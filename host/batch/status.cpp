@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace assay::host::batch {
 namespace {
@@ -72,7 +73,10 @@ class StatusReader {
       if (c.state == CaseState::queued) open_s += c.budget_s;
       cases_[c.index] = std::move(c);  // a later array has the last word
     }
-    if (open_s > 0) (is_running ? running_s_ : waiting_s_).push_back(open_s);
+    if (open_s <= 0) return;
+    (is_running ? running_s_ : waiting_s_).push_back(open_s);
+    at_once_ = std::min(at_once_, jobs_at_once(array.shape, submission_.array_parallel,
+                                               static_cast<std::int64_t>(submission_.hosts.size())));
   }
 
   void add_nodes(const SubmittedArray& array, std::int64_t task, const fs::path& folder, const shard::JobStart& start) {
@@ -156,9 +160,7 @@ class StatusReader {
   void estimate_end() {
     if (running_s_.empty() && waiting_s_.empty()) return;
     std::vector<double> free_at = running_s_;
-    free_at.resize(std::max<std::size_t>(
-                       static_cast<std::size_t>(std::max<std::int64_t>(submission_.array_parallel, 1)), free_at.size()),
-                   0);
+    free_at.resize(std::max(static_cast<std::size_t>(at_once_), free_at.size()), 0);
     std::sort(waiting_s_.rbegin(), waiting_s_.rend());
     for (const double shard_s : waiting_s_) *std::min_element(free_at.begin(), free_at.end()) += shard_s;
     status_.expected_end_s = now_s_ + *std::max_element(free_at.begin(), free_at.end());
@@ -171,7 +173,8 @@ class StatusReader {
   std::map<std::string, std::vector<const QueuedJob*>> by_array_, by_comment_;
   std::map<std::int64_t, CanaryState> canaries_;  // by round
   std::map<std::int64_t, CaseStatus> cases_;
-  std::vector<double> running_s_, waiting_s_;  // what is left of each shard
+  std::vector<double> running_s_, waiting_s_;                        // what is left of each shard
+  std::int64_t at_once_ = std::numeric_limits<std::int64_t>::max();  // of the widest of those shapes
   RunStatus status_;
 };
 

@@ -7,6 +7,7 @@
 #include "shard/shard_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,8 +102,8 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
   }
   // A check of nodes asks which of them are good: the first one must not decide for the others.
   const bool is_of_nodes = std::any_of(cases.begin(), cases.end(), [](const auto& c) { return !c.shape.node.empty(); });
-  plan.arrays =
-      pack(cases, {capacity_s, array_size_max, site.canary && with_canary && !is_of_nodes, site.limits.array_parallel});
+  plan.arrays = pack(cases, {capacity_s, array_size_max, site.canary && with_canary && !is_of_nodes,
+                             site.limits.array_parallel, static_cast<std::int64_t>(site.hosts.size())});
   return plan;
 }
 
@@ -138,7 +139,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       shard.experiment_file = submission.experiment_file, shard.experiment_hash = submission.experiment_hash;
       shard.plugin_file = submission.plugin_file, shard.plugin_hash = submission.plugin_hash;
       shard.is_canary = packed.is_canary;
-      shard.promised = {site.asks_for_gpus(), array.id, site.environment, site.cluster, site.health};
+      shard.promised = {site.asks_for_gpus(), array.id, site.environment, site.cluster, site.health, site.kind};
       const fs::path folder = array.shard_folder(run, task);
       make_folder(folder);
       shard::write_shard_plan(folder, shard);
@@ -164,6 +165,26 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
   write_submission(run, submission);
 }
 
+std::optional<std::string> why_another_site(const Site& site, const Submission& submission) {
+  const auto differs = [&](const std::string& of_site, const std::string& of_batch) {
+    return fmt::format(
+        "{} has {}, and the batch was submitted with {}; go on with a site that has it, or submit the "
+        "experiment anew",
+        site.file.string(), of_site, of_batch);
+  };
+  if (site.kind != submission.kind)
+    return differs(fmt::format("the kind [{}]", site.kind), fmt::format("the kind [{}]", submission.kind));
+  const auto shown = [](const char* key, const std::string& value) { return fmt::format("{} = \"{}\"", key, value); };
+  if (site.cluster != submission.cluster)
+    return differs(shown("[slurm] cluster", site.cluster), shown("cluster", submission.cluster));
+  if (site.name_space != submission.name_space)
+    return differs(shown("[kubernetes] namespace", site.name_space), shown("namespace", submission.name_space));
+  // Groups of neighbours, and claims of shards that are not done, are of the list that was submitted.
+  if (site.hosts != submission.hosts)
+    return differs(fmt::format("[ssh] hosts = {}", site.hosts), fmt::format("hosts = {}", submission.hosts));
+  return std::nullopt;
+}
+
 void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& scheduler,
                   const std::function<void(const std::string&)>& said) {
   const auto is_open = [](const SubmittedArray& array) { return !array.job; };
@@ -173,7 +194,9 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
                                      [](const SubmittedArray& array) { return array.job.has_value(); }) &&
                         !fs::exists(batch_folder(run) / "queued-before");
   if (!is_fresh) queue = scheduler.queue(submission.users);
-  write_file_atomically(batch_folder(run) / "queued-before", "sbatch was called for this batch\n", Durable::yes);
+  write_file_atomically(batch_folder(run) / "queued-before",
+                        fmt::format("{} was asked to take this batch\n", site_kind(submission.kind).shown),
+                        Durable::yes);
   std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
   for (SubmittedArray& array : submission.arrays) {
     if (array.is_canary) canaries[array.round] = &array;
@@ -212,8 +235,8 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
     if (!job) job = job_by_comment(scheduler.queue(submission.users), array.id);
     if (!job)
       throw SchedulerError(
-          "sbatch has not answered with the number of one job, and none in the queue has the comment " +
-          comment_of(array.id));
+          fmt::format("{} has not answered with the number of one job, and none in the queue has the comment {}",
+                      site_kind(submission.kind).shown, comment_of(array.id)));
     set_job(run, array, *job);
     QueuedJob queued;
     queued.job = queued.array = job->number, queued.cluster = job->cluster;
@@ -224,7 +247,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
                      array.is_canary ? "; the canary" : ""));
   }
   queue_ends(run, submission, scheduler, queue, said);
-  scheduler.start_queued();
+  scheduler.start_queued(said);
 }
 
 }  // namespace assay::host::batch

@@ -1,5 +1,6 @@
-// From an experiment and a site to jobs in Slurm's queue. A submission can be cut off anywhere and gone on with: what
-// is to be submitted is on the disk before Slurm hears of it, and a job whose number was lost is found by its comment.
+// From an experiment and a site to jobs in its queue. A submission can be cut off anywhere and gone on with: what is to
+// be submitted is on the disk before the scheduler hears of it, and a job whose number was lost is found by its
+// comment.
 #pragma once
 #include "batch/budgets.hpp"
 #include "batch/packing.hpp"
@@ -9,6 +10,7 @@
 #include "common/usage_error.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,9 @@ double job_limit_s(const PackedArray& array, const Site& site);
 // queued.
 void write_round(const std::filesystem::path& run, Submission& submission, const BatchPlan& plan, const Site& site,
                  const std::filesystem::path& assay, const std::string& run_name);
+
+// Why a batch cannot go on with this site, with the remedy: its jobs are elsewhere. Nothing where it can.
+std::optional<std::string> why_another_site(const Site& site, const Submission& submission);
 
 // Queues every array of the submission that has no job yet: looks for it by its comment first. The arrays of a round
 // wait for its canary. `said` hears a line for each array. Throws SchedulerError; arrays queued before stay queued.

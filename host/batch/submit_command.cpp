@@ -179,17 +179,23 @@ class SubmitCommand {
 
   int check(const Site& site, std::vector<experiment::Mistake> mistakes, const std::vector<std::string>& files) {
     std::vector<Shape> shapes;
+    CheckedRuns runs;
+    const auto add = [](std::vector<fs::path>& paths, const fs::path& path) {
+      if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+    };
     for (const std::string& file : files) {
       run::LoadResult result = load(file, {});
       mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
       if (!result.loaded) continue;
+      add(runs.plugins, result.loaded->target.plugin_file);
+      add(runs.results, result.loaded->experiment.output.dir / result.loaded->experiment.name);
       for (const experiment::Case& c : result.loaded->experiment.cases)
         if (const auto shape = shape_of(c, site.gpus_per_node);
             std::find(shapes.begin(), shapes.end(), shape) == shapes.end())
           shapes.push_back(shape);
     }
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
-    const std::vector<std::string> problems = site_kind(site.kind).problems(site, shapes);
+    const std::vector<std::string> problems = site_kind(site.kind).problems(site, shapes, runs);
     for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", site.file.string(), problem);
     if (problems.empty())
       fmt::print("{}: {} would take jobs of {} shape{}\n", site.file.string(), site_kind(site.kind).shown,
@@ -345,11 +351,7 @@ class SubmitCommand {
     std::vector<experiment::Mistake> mistakes;
     const Site site = request_.site ? site_of(request_, mistakes) : site_in(submission.site, mistakes);
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
-    if (site.cluster != submission.cluster)
-      throw UsageError(
-          fmt::format("{} has [slurm] cluster = \"{}\", and the batch was submitted to \"{}\"; submit the "
-                      "experiment anew",
-                      site.file.string(), site.cluster, submission.cluster));
+    if (const auto why = why_another_site(site, submission)) throw UsageError(*why);
     run::LoadResult loaded =
         run::load_submitted(run / "experiment.toml", submission.experiment_file, submission.plugin_file);
     if (!loaded.loaded) return console::report_mistakes(loaded.mistakes);

@@ -1,4 +1,4 @@
-// `assay submit`: experiments as a batch on Slurm.
+// `assay submit`: experiments as a batch on a site of any kind (site_kinds.hpp).
 #pragma once
 #include <functional>
 #include <optional>
@@ -18,7 +18,8 @@ struct SubmitRequest {
   std::function<int(const run::LoadedExperiment&, const Site&)> forecast;
 };
 
-// Submits, shows, checks or goes on, as the request says. Returns the exit code. Throws UsageError, SlurmError.
+// Submits, shows, checks or goes on, as the request says. Returns the exit code. Throws UsageError,
+// SchedulerError, StorageError.
 int submit(const SubmitRequest& request);
 
 }  // namespace assay::host::batch

@@ -152,12 +152,15 @@ def test_mistakes(work, hosts):
             ('hosts = ["a"]\n[slurm]', [], 2, "a site has one kind"),
             ('hosts = ["down"]', [], 1, "down: ssh: connect to host"),
             ('hosts = ["down", "a"]', ["--check"], 2, "Connection refused"),
-            ('hosts = ["a"]', ["--check"], 0, "the hosts would take jobs"),
+            ('hosts = ["a"]', ["--check", "--output", "checked"], 0, "the hosts would take jobs"),
+            ('hosts = ["a"]', ["--check", "--output", "/proc/no-results"], 2, "a: cannot create the results folder"),
+            ('hosts = ["a"]\ngpus_per_node = "h100:8"', ["--check"], 2, "expected gpus_per_node = 8"),
             ('hosts = ["a"]', ["--dry-run"], 0, "exec ")):
         (folder / "s.toml").write_text(f"schema = 1\n[ssh]\n{text}\n")
         done = subprocess.run(assay + options, cwd=folder, capture_output=True, text=True, timeout=60, check=False,
                               env=hosts.environment())
         assert done.returncode == code and expected in done.stdout + done.stderr, (text, options, done)
+    assert not (folder / "checked").exists(), "a check leaves nothing"
 
 
 def main():

@@ -90,6 +90,17 @@ def test_cancel(site):
     assert json.loads(site.assay("status", run, "--json"))["counts"] == {"lost": 2}
 
 
+def test_prologue(site):
+    """A line of the prologue that fails ends the shard, and no other pod is started for it."""
+    whole = (site.work / "site.toml").read_text()
+    (site.work / "site.toml").write_text(whole.replace("export FROM_PROLOGUE=yes", "ls /no/such/module"))
+    run = run_of(site.submit("prologue", "number = [1]", marks="", budget="25s"))
+    status = site.wait(run, lambda s: s["is_over"])
+    assert status["counts"] == {"lost": 1} and not status["attempts"], status
+    assert site.logs().count("a line of the prologue failed: ls /no/such/module") == 1, site.logs()
+    (site.work / "site.toml").write_text(whole)
+
+
 def test_manifest(site):
     (site.work / "site.toml").write_text(SITE.format(mount=site.work, gpus=8))
     said = site.submit("manifest", "number = [1, 2, 3]", "--dry-run", marks="", budget="25s")
@@ -110,7 +121,7 @@ def main():
     batch.take_options(sys.argv)
     with tempfile.TemporaryDirectory(prefix="assay-pods-") as folder:
         site = Site(pathlib.Path(folder))
-        for test in (test_killed_pod, test_cancel, test_manifest):
+        for test in (test_killed_pod, test_cancel, test_prologue, test_manifest):
             test(site)
             print(f"{test.__name__}: ok")
 

@@ -3,9 +3,10 @@
 
     create -f MANIFEST -o name | get jobs,pods -l LABEL -o json | delete jobs --wait=false NAME...
 
-A pod is a process group with the manifest's command, its working folder, and the variables that Kubernetes sets. An index
-that fails gets another pod, as often as backoffLimitPerIndex says. Images, volumes and resources are not played.
-PLAYED_JOBS names the folder of its state; `--namespace=...` is noted there and otherwise left out."""
+A pod is a process group with the manifest's command, its working folder, and the variables that Kubernetes sets. An
+index that fails gets another pod, as often as backoffLimitPerIndex says, unless podFailurePolicy has its exit code.
+Images, volumes and resources are not played. PLAYED_JOBS names the folder of its state; `--namespace=...` is noted
+there and otherwise left out."""
 import json
 import os
 import pathlib
@@ -25,6 +26,8 @@ def play(manifest_file, folder):
     container = pod["containers"][0]
     waiting, running, completed, failed = list(range(spec["completions"])), {}, set(), set()
     starts = dict.fromkeys(waiting, 0)
+    final = [code for rule in spec["podFailurePolicy"]["rules"] if rule["action"] == "FailIndex"
+             for code in rule["onExitCodes"]["values"]]
 
     def write():
         job = dict(manifest, status={"completedIndexes": ",".join(map(str, sorted(completed))),
@@ -57,7 +60,7 @@ def play(manifest_file, folder):
             del running[index]
             if process.returncode == 0:
                 completed.add(index)
-            elif starts[index] > spec["backoffLimitPerIndex"]:
+            elif process.returncode in final or starts[index] > spec["backoffLimitPerIndex"]:
                 failed.add(index)
             else:
                 waiting.append(index)

@@ -44,6 +44,7 @@ Json to_json(const AttemptClaim& claim) {
   Json json{{"job", claim.start.job}, {"restart", claim.start.restart}, {"host", claim.host},
             {"pid", claim.pid},       {"nodes", claim.nodes},           {"began_s", claim.began_s}};
   if (!claim.start.cluster.empty()) json["cluster"] = claim.start.cluster;
+  if (!claim.start.kind.empty()) json["kind"] = claim.start.kind;
   return json;
 }
 
@@ -53,6 +54,7 @@ AttemptClaim claim_in(const fs::path& folder) {
   read_into(json, "job", claim.start.job);
   read_into(json, "restart", claim.start.restart);
   read_into(json, "cluster", claim.start.cluster);
+  read_into(json, "kind", claim.start.kind);
   read_into(json, "host", claim.host);
   read_into(json, "pid", claim.pid);
   read_into(json, "nodes", claim.nodes);

@@ -42,7 +42,8 @@ void write_shard_plan(const fs::path& shard_folder, const ShardPlan& plan) {
              {{"has_gpus", plan.promised.has_gpus},
               {"batch_id", plan.promised.batch_id},
               {"environment", plan.promised.environment},
-              {"cluster", plan.promised.cluster}}},
+              {"cluster", plan.promised.cluster},
+              {"kind", plan.promised.kind}}},
             {"canary", plan.is_canary}};
   if (const HealthRule& rule = plan.promised.health; !rule.experiment.empty()) {
     Json& health = json["promised"]["health"];
@@ -74,6 +75,7 @@ ShardPlan read_shard_plan(const fs::path& shard_folder) try {
     promised->at("batch_id").get_to(plan.promised.batch_id);
     promised->at("environment").get_to(plan.promised.environment);
     promised->at("cluster").get_to(plan.promised.cluster);
+    plan.promised.kind = promised->value("kind", "slurm");  // older versions have none
     if (const auto health = promised->find("health"); health != promised->end()) {
       HealthRule& rule = plan.promised.health;
       health->at("experiment").get_to(rule.experiment);

@@ -28,6 +28,7 @@ struct SitePromise {
   std::vector<std::string> environment;  // "NAME" that is set there, or "NAME=value"
   std::string cluster = {};              // of several that one Slurm knows; "": the one of the machine
   HealthRule health = {};
+  std::string kind = "slurm";  // of the site: the table of its file
 };
 
 struct ShardPlan {
@@ -63,6 +64,7 @@ struct JobStart {
   std::string job;           // "" without a scheduler
   std::int64_t restart = 0;  // how often the scheduler has started it before
   std::string cluster = {};  // of several that the scheduler knows; "": the one of the machine
+  std::string kind = {};  // of the site: "slurm", ...; "" without a job, and of older versions, which knew Slurm alone
 };
 std::filesystem::path verdict_file(const std::filesystem::path& shard_folder, const JobStart& start);
 std::filesystem::path stop_file(const std::filesystem::path& shard_folder, const JobStart& start);

@@ -1,12 +1,14 @@
 #include "hosts/host_check.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include "common/files.hpp"
@@ -53,6 +55,21 @@ std::vector<CheckedFile> libraries_of_program(const fs::path& program) {
   return files;
 }
 
+HostCheck check_of(const std::vector<fs::path>& files, const fs::path& folder, const fs::path& shared) {
+  HostCheck check;
+  for (const fs::path& file : files) check.files.push_back(checked_file(file));
+  for (CheckedFile& file : libraries_of_program(fs::read_symlink("/proc/self/exe")))
+    check.files.push_back(std::move(file));
+  check.folder = folder, check.shared = fs::absolute(shared).lexically_normal();
+  check.shared_name = ".assay-hosts-" + random_name(), check.shared_text = random_name();
+  return check;
+}
+
+std::string random_name() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
 Json question(const HostCheck& check, bool writes_shared_file) {
   Json files = Json::array();
   for (const CheckedFile& file : check.files) files.push_back(file.path.string());
@@ -76,7 +93,13 @@ Json answer(const Json& question) {
   }
   Json found{{"files", std::move(files)}, {"folder", ""}, {"shared", ""}, {"seen", ""}};
   const std::string folder = question.at("folder");
-  if (::chdir(folder.c_str()) != 0) found["folder"] = std::strerror(errno);
+  // Where a rank that is started there will work.
+  if (struct stat status{}; ::stat(folder.c_str(), &status) != 0)
+    found["folder"] = std::strerror(errno);
+  else if (!S_ISDIR(status.st_mode))
+    found["folder"] = std::strerror(ENOTDIR);
+  else if (::access(folder.c_str(), X_OK) != 0)
+    found["folder"] = std::strerror(errno);
   const fs::path shared = question.at("shared").get<std::string>();
   const fs::path file = shared / question.at("shared_name").get<std::string>();
   if (question.at("write").get<bool>()) {

@@ -25,6 +25,11 @@ struct HostCheck {
   std::string shared_name, shared_text;  // of a file in it, which the first host writes and the others read
 };
 
+// Of `files`, which are to be the same everywhere, and of this program with its libraries.
+HostCheck check_of(const std::vector<std::filesystem::path>& files, const std::filesystem::path& folder,
+                   const std::filesystem::path& shared);
+std::string random_name();
+
 nlohmann::json question(const HostCheck& check, bool writes_shared_file);
 // On the host. Removes nothing: remove_shared_file() does.
 nlohmann::json answer(const nlohmann::json& question);

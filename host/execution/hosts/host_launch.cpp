@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 
 #include "common/exit_code.hpp"
 #include "hosts/host_connections.hpp"
@@ -28,23 +27,13 @@ constexpr auto patience_after_loss = 10s;       // for rank 0, which records wha
 constexpr auto patience_after_interrupt = 30s;  // for all, to keep finished cases
 constexpr auto patience_with_keepers = 15s;     // that were told to end
 
-std::string random_name() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
-
 class Launch {
  public:
   explicit Launch(const HostLaunch& launch)
       : launch_(launch), connections_(launch.hosts, fs::read_symlink("/proc/self/exe"), interrupts_.count()) {}
 
   int run() {
-    HostCheck check;
-    for (const fs::path& file : launch_.files) check.files.push_back(checked_file(file));
-    for (CheckedFile& file : libraries_of_program(fs::read_symlink("/proc/self/exe")))
-      check.files.push_back(std::move(file));
-    check.folder = fs::current_path(), check.shared = fs::absolute(launch_.shared_folder).lexically_normal();
-    check.shared_name = ".assay-hosts-" + random_name(), check.shared_text = random_name();
+    const HostCheck check = check_of(launch_.files, fs::current_path(), launch_.shared_folder);
     try {
       throw_problems(connections_.problems(check));
     } catch (const HostError&) {

@@ -19,7 +19,7 @@ struct HostLaunch {
 };
 
 // Returns rank 0's exit code; 130 after an interrupt, 1 where a rank or a host was lost. Throws HostError when nothing
-// could be started.
+// could be started, and when not all hosts have confirmed that their ranks have ended.
 int launch_on_hosts(const HostLaunch& launch);
 
 // What hosts get of the environment: all that is recorded with a run (telemetry/recorded_texts.hpp), where programs and

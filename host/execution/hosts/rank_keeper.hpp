@@ -5,13 +5,14 @@
 // Both sides send a JSON object a line.
 //
 //   from here                                             to here
-//   {"assay": 1, "program": SHA-256, "host_name": ...}    (first, unasked)
+//   {"assay": 1, "program": SHA-256, "host_name": ...}    (first, unasked, after keeper_greeting)
 //   {"time_s": seconds since 1970}                        {"do": "time"}
-//   {"checked": {files, folder, shared}}                  {"do": "check", ...} (host_check.hpp)
+//   {"checked": {files, folder, shared, seen}}            {"do": "check", ...} (host_check.hpp), and once all hosts
+//                                                         have answered {"do": "checked"}: the shared file goes
 //   {"out": 1 or 2, "rank": r, "text": ...}               {"do": "start", "folder", "environment", "arguments",
-//   "ranks"}
+//                                                         "ranks": [{"rank", "environment"}]}
 //   {"ended": r, "code": c or "signal": s}                {"do": "interrupt"}: SIGINT to the ranks; {"do": "end"}
-//                                                         {"do": "alive", "silence_s"}
+//   {"problem": why the keeper ends unasked}              {"do": "alive", "silence_s"}
 //                                                         {"do": "detach", "folder", "environment", "arguments",
 //                                                         "log"}: a program that outlives the keeper
 #pragma once

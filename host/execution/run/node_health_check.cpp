@@ -20,7 +20,7 @@ std::string axes_of(const record::CaseRecord& record) {
   return text.empty() ? "step" : text;
 }
 
-// The cases.jsonl below the folder of the check: it has one run.
+// The cases.jsonl below the folder of the check: each start of a job has a folder, with one run.
 std::optional<fs::path> records_below(const fs::path& folder) {
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
@@ -60,10 +60,10 @@ shard::NodeHealth judge_node(const std::string& node, const std::vector<record::
   return health;
 }
 
-shard::NodeHealth check_node_health(const fs::path& batch_folder, const std::string& node, const std::string& job,
+shard::NodeHealth check_node_health(const fs::path& batch_folder, const std::string& node, const shard::JobStart& start,
                                     const shard::HealthRule& rule) {
   if (auto known = shard::read_node_health(batch_folder, node)) return *known;
-  const fs::path folder = batch_folder / "nodes" / (node + "-" + job);
+  const fs::path folder = batch_folder / "nodes" / fmt::format("{}-{}-{}", node, start.job, start.restart);
   create_folders(folder);
   const CommandAnswer answer = run_command(
       {fs::read_symlink("/proc/self/exe").string(), "run", rule.experiment, "--quiet", "--output", folder.string()},
@@ -75,7 +75,7 @@ shard::NodeHealth check_node_health(const fs::path& batch_folder, const std::str
     health.problems.push_back(
         fmt::format("the health check {}: {}", rule.experiment,
                     answer.timed_out ? fmt::format("took more than {} s", rule.timeout_s) : answer.complaint()));
-  health.node = node, health.job = job, health.at_s = shard::seconds_since_1970();
+  health.node = node, health.job = start.job, health.at_s = shard::seconds_since_1970();
   shard::write_node_health(batch_folder, health);
   return health;
 }

@@ -14,9 +14,9 @@ shard::NodeHealth judge_node(const std::string& node, const std::vector<record::
                              const shard::HealthRule& rule);
 
 // The verdict of this batch on the node: that of an earlier job, or the check is run now, in processes of its own, with
-// its run below <batch>/nodes/NODE. Throws StorageError.
+// its run below <batch>/nodes/NODE-JOB-RESTART. Throws StorageError.
 shard::NodeHealth check_node_health(const std::filesystem::path& batch_folder, const std::string& node,
-                                    const std::string& job, const shard::HealthRule& rule);
+                                    const shard::JobStart& start, const shard::HealthRule& rule);
 
 inline constexpr int exit_unhealthy = 75;  // EX_TEMPFAIL of sysexits.h: the batch script then looks for another node
 

@@ -28,14 +28,13 @@ void check_environment(const NodeReadyQuestion& question, shard::NodeReady& read
   if (!promised.batch_id.empty() && value_of("ASSAY_BATCH") != promised.batch_id)
     ready.problems.push_back(
         "the variables of the batch script do not arrive (ASSAY_BATCH is not set): what the prologue sets is lost; "
-        "take "
-        "--export out of [slurm] srun_extra");
+        "take --export out of [slurm] srun_extra");
   for (const std::string& wanted : promised.environment) {
     const std::size_t equals = wanted.find('=');
     const std::string name = wanted.substr(0, equals), found = value_of(name);
     if (equals == std::string::npos ? found.empty() : found != wanted.substr(equals + 1))
-      ready.problems.push_back(fmt::format("{} is {}, and [slurm] environment has \"{}\"; set it in [slurm] prologue",
-                                           name, found.empty() ? "not set" : "'" + found + "'", wanted));
+      ready.problems.push_back(fmt::format("{0} is {1}, and [{3}] environment has \"{2}\"; set it in [{3}] prologue",
+                                           name, found.empty() ? "not set" : "'" + found + "'", wanted, promised.kind));
   }
 }
 
@@ -65,8 +64,8 @@ void look_at_memory_and_disk(const NodeReadyQuestion& question, shard::NodeReady
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   if (error)
-    ready.problems.push_back(
-        fmt::format("there is no folder for temporary files: {}; set TMPDIR in [slurm] prologue", error.message()));
+    ready.problems.push_back(fmt::format("there is no folder for temporary files: {}; set TMPDIR in [{}] prologue",
+                                         error.message(), question.plan.promised.kind));
   else if (const auto free = free_bytes(temporary))
     ready.temporary_free_mib = mib(*free);
   if (const auto free = free_bytes(question.folder)) {

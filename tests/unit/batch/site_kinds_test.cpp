@@ -1,0 +1,205 @@
+// Sites of hosts and of Kubernetes, without either.
+#include "batch/site_kinds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "batch/hosts_site.hpp"
+#include "batch/job_environment.hpp"
+#include "batch/kubernetes_site.hpp"
+#include "batch_run.hpp"
+#include "common/command.hpp"
+#include "common/host_name.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+using Names = std::vector<std::string>;
+using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+using namespace std::chrono_literals;
+
+class KindsOfSites : public ::testing::Test, protected BatchRun {};
+
+TEST(SitesOfHosts, NeighboursRunCasesOnSeveralNodes) {
+  const auto hosts = hosts_in({"a", "b", "c", "d", "e"}, "hosts");
+  const Shape one, two{2, 8, ""}, named{2, 8, "d+a"};
+  EXPECT_EQ(group_of(one, hosts, "c"), Names{"c"});
+  EXPECT_EQ(group_of(two, hosts, "c"), (Names{"c", "d"}));
+  EXPECT_EQ(group_of(two, hosts, "d"), (Names{"c", "d"}));
+  EXPECT_EQ(group_of(two, hosts, "e"), Names{}) << "it has no neighbour";
+  EXPECT_EQ(group_of(named, hosts, "a"), (Names{"d", "a"})) << "as they are named, the leader first";
+  EXPECT_EQ(group_of(named, hosts, "b"), Names{});
+  EXPECT_EQ(group_of(one, hosts, "z"), Names{});
+}
+
+TEST_F(KindsOfSites, ARunnerIsKnownByItsLastSignOfLife) {
+  create_folders(hosts_folder(run_));
+  EXPECT_FALSE(read_runner_state(run_, "user@b:2"));
+  write_runner_state(run_, {"user@b:2", "running", 3, 77, "abc", 1000});
+  const auto state = read_runner_state(run_, "user@b:2");
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->host, "user@b:2");
+  EXPECT_EQ(state->array, 3);
+  EXPECT_EQ(state->pid, 77);
+  EXPECT_EQ(state->launch, "abc");
+  EXPECT_TRUE(state->is_alive(1001));
+  EXPECT_FALSE(state->is_alive(1000 + 86400)) << "it has been silent";
+  write_runner_state(run_, {"user@b:2", "ended", 3, 77, "abc", 1000});
+  EXPECT_FALSE(read_runner_state(run_, "user@b:2")->is_alive(1001));
+}
+
+TEST_F(KindsOfSites, AQueueThatCannotBeReadIsAnErrorOfTheScheduler) {
+  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  submit({{0}});
+  give_job(0, "hosts-1");
+  const auto scheduler = scheduler_of(submission_, run_);
+  EXPECT_TRUE(scheduler->queue().empty());
+  std::filesystem::create_directories(claim_file(run_, 0, 0));  // no file
+  EXPECT_THROW(scheduler->queue(), SchedulerError);
+  EXPECT_THROW(jobs_of_kubernetes("no JSON"), SchedulerError);
+  EXPECT_THROW(jobs_of_kubernetes(R"({"items": [{"kind": 7}]})"), SchedulerError);
+}
+
+TEST_F(KindsOfSites, HostsThatAGroupNeedsAreNoPlacesOfOtherJobs) {
+  EXPECT_EQ(jobs_at_once({2, 8, ""}, 5, 5), 2);
+  EXPECT_EQ(jobs_at_once({8, 8, ""}, 5, 5), 1);
+  EXPECT_EQ(jobs_at_once({2, 8, ""}, 5, 0), 5) << "a scheduler has other nodes";
+  submission_.kind = "ssh", submission_.hosts = {"a", "b", "c", "d"}, submission_.array_parallel = 4;
+  submit({{0}, {1}, {2}, {3}});
+  give_job(0, "70");
+  const auto expected_end_s = [&] {
+    return *read_status(run_, submission_, parse_queue("70|70|0-3|PENDING||busy|x\n"), "", 0).expected_end_s;
+  };
+  EXPECT_DOUBLE_EQ(expected_end_s(), 100);
+  submission_.arrays[0].shape.nodes = 2;
+  EXPECT_DOUBLE_EQ(expected_end_s(), 200);
+}
+
+TEST_F(KindsOfSites, ABatchStaysOnTheSiteThatTookIt) {
+  site_.file = "other.toml";
+  EXPECT_FALSE(why_another_site(site_, submission_));
+  const auto why = [&](const char* part) {
+    const auto text = why_another_site(site_, submission_).value_or("nothing");
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find("submit the experiment anew"), std::string::npos) << text;
+    site_ = {}, site_.file = "other.toml";
+  };
+  site_.kind = "ssh", site_.hosts = {"a"};
+  why("other.toml has the kind [ssh], and the batch was submitted with the kind [slurm]");
+  site_.cluster = "west";
+  why("[slurm] cluster = \"west\"");
+  submission_.kind = "kubernetes", site_.kind = "kubernetes", site_.name_space = "training";
+  why("[kubernetes] namespace = \"training\"");
+  submission_.kind = "ssh", submission_.hosts = {"a", "b"}, site_.kind = "ssh", site_.hosts = {"b", "a"};
+  why("[ssh] hosts = [\"b\", \"a\"]");
+}
+
+TEST_F(KindsOfSites, AClaimSaysWhoKnowsWhetherItIsOver) {
+  for (const auto& [name, value] :
+       {std::pair{"ASSAY_JOB_KIND", "kubernetes"}, {"ASSAY_JOB_ID", "assay-1_0"}, {"ASSAY_JOB_RESTART", "2"}})
+    ::setenv(name, value, 1);
+  shard::AttemptClaim claim;
+  claim.start = start_of_this_job(), claim.host = host_name(), claim.pid = getpid();
+  for (const char* name : {"ASSAY_JOB_KIND", "ASSAY_JOB_ID", "ASSAY_JOB_RESTART"}) ::unsetenv(name);
+  EXPECT_EQ(claim.start.kind, "kubernetes");
+  EXPECT_EQ(claim.start.restart, 2);
+  shard::claim_next_attempt(folder_.path(), claim, is_attempt_over);
+  EXPECT_EQ(shard::read_attempts(folder_.path()).at(0).claim.start.kind, "kubernetes");
+  // A squeue that would say of every job that it is over.
+  test::put_file(folder_ / "bin/squeue", "#!/bin/sh\nexit 0\n");
+  std::filesystem::permissions(folder_ / "bin/squeue", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", ((folder_ / "bin").string() + ":" + path).c_str(), 1);
+  EXPECT_FALSE(is_attempt_over(claim)) << "this process lives";
+  claim.start.kind = "slurm", claim.start.job = "70";
+  EXPECT_TRUE(is_attempt_over(claim));
+  claim.start.kind = "";
+  EXPECT_TRUE(is_attempt_over(claim)) << "of a version that knew Slurm alone";
+  ::setenv("PATH", path.c_str(), 1);
+}
+
+TEST(SitesOfKubernetes, RangesOfIndexes) {
+  EXPECT_EQ(ranges_of_indexes(""), Ranges{});
+  EXPECT_EQ(ranges_of_indexes("0-2,5"), (Ranges{{0, 2}, {5, 5}}));
+  EXPECT_EQ(ranges_of_indexes("7,x,9-10"), (Ranges{{7, 7}, {9, 10}}));
+}
+
+TEST(SitesOfKubernetes, PodsRunAndIndexesWithoutOneWait) {
+  const auto jobs = jobs_of_kubernetes(R"({"items": [
+    {"kind": "Job", "metadata": {"name": "assay-1", "labels": {"assay-batch": "1"}}, "spec": {"completions": 6},
+     "status": {"completedIndexes": "0", "failedIndexes": "5"}},
+    {"kind": "Job", "metadata": {"name": "assay-2", "labels": {"assay-batch": "2"}}, "spec": {"completions": 1},
+     "status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+    {"kind": "Pod", "metadata": {"labels": {"batch.kubernetes.io/job-name": "assay-1", "assay-batch": "1"},
+     "annotations": {"batch.kubernetes.io/job-completion-index": "1"}}, "spec": {"nodeName": "n1"},
+     "status": {"phase": "Running"}},
+    {"kind": "Pod", "metadata": {"labels": {"job-name": "assay-1", "assay-batch": "1"},
+     "annotations": {"batch.kubernetes.io/job-completion-index": "2"}}, "spec": {}, "status": {"phase": "Pending",
+     "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}},
+    {"kind": "Pod", "metadata": {"labels": {"job-name": "assay-1"},
+     "annotations": {"batch.kubernetes.io/job-completion-index": "3"}}, "status": {"phase": "Failed"}}]})");
+  ASSERT_EQ(jobs.size(), 3U);
+  EXPECT_EQ(jobs[0].job, "assay-1_1");
+  EXPECT_EQ(jobs[0].state, "RUNNING");
+  EXPECT_EQ(jobs[0].nodes, "n1");
+  EXPECT_EQ(jobs[0].comment, "assay:1");
+  EXPECT_EQ(jobs[1].reason, "ImagePullBackOff");
+  EXPECT_TRUE(jobs[1].is_pending());
+  EXPECT_EQ(jobs[2].tasks, (Ranges{{3, 3}, {4, 4}})) << "the pod of 3 has failed; neither is done";
+}
+
+// The script of a pod, played by bash with an assay that leaves a verdict.
+class PodScript : public ::testing::Test {
+ protected:
+  PodScript() {
+    site_.kind = "kubernetes", site_.mount = folder_.path().string(), site_.image = "i", site_.volume = "v";
+    array_.tasks = 1, array_.limit_s = 3600, array_.id = "1";
+    std::filesystem::create_directories(folder_ / "run/batch/shards/0-0000");
+  }
+  nlohmann::json manifest() const {
+    return nlohmann::json::parse(kubernetes_manifest({site_, array_, "x", folder_ / "run", folder_ / "assay", 5}));
+  }
+  int exit_code(const std::string& verdict) {
+    test::put_file(folder_ / "assay", "#!/bin/bash\n[ -z '" + verdict + "' ] || echo '" + verdict +
+                                          "' >\"$4/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"\nexit 1\n");
+    std::filesystem::permissions(folder_ / "assay", std::filesystem::perms::owner_all);
+    const auto command = manifest()["spec"]["template"]["spec"]["containers"][0]["command"].get<Names>();
+    std::filesystem::remove(folder_ / "run/batch/shards/0-0000/verdict-assay-1_0-0");
+    Names words{"env", "JOB_COMPLETION_INDEX=0"};
+    words.insert(words.end(), command.begin(), command.end());
+    return run_command(words, 30s).exit_code;
+  }
+  test::TemporaryFolder folder_;
+  Site site_;
+  SubmittedArray array_;
+};
+
+TEST_F(PodScript, OnlyWhatIsLeftGetsAnotherPod) {
+  const auto rule = manifest()["spec"]["podFailurePolicy"]["rules"][0];
+  EXPECT_EQ(rule["action"], "FailIndex");
+  const int final_code = rule["onExitCodes"]["values"][0];
+  EXPECT_EQ(exit_code("done"), 0);
+  EXPECT_EQ(exit_code("more"), 1);
+  EXPECT_EQ(exit_code(""), 1) << "it was killed";
+  for (const char* verdict : {"failed", "changed", "busy", "superseded"}) EXPECT_EQ(exit_code(verdict), final_code);
+  site_.prologue = {"false", "touch " + (folder_ / "later").string()};
+  EXPECT_EQ(exit_code("done"), final_code);
+  EXPECT_EQ(read_file(folder_ / "run/batch/shards/0-0000/verdict-assay-1_0-0"), "failed\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "later"));
+}
+
+TEST_F(PodScript, TheProgramsPathIsNoCommand) {
+  site_.assay = "/opt/assay;reboot";
+  EXPECT_THROW(manifest(), SiteError);
+}
+
+TEST(SitesOfHosts, GpusOfATypeAreSlurms) {
+  const auto found = site_from_text("schema = 1\n[ssh]\nhosts = [\"a\"]\ngpus_per_node = \"h100:8\"\n", "s.toml");
+  ASSERT_EQ(found.mistakes.size(), 1U);
+  EXPECT_NE(found.mistakes[0].to_string().find("expected gpus_per_node = 8"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::host::batch
