@@ -66,18 +66,26 @@ using assay::compute::last_error;
 using assay::cuda::check;
 using assay::cuda::need_context;
 
+// Without any driver the runtime calls the driver's version insufficient.
+bool has_driver() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
+}
+
 std::int32_t count_devices() {
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status == cudaSuccess && devices > 0) return devices;
   (void)cudaGetLastError();
-  const char* const words = status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status);
+  const std::string words = !has_driver() ? "no NVIDIA driver is installed"
+                            : status == cudaSuccess
+                                ? "the driver lists none"
+                                : fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
   throw Error(ASSAY_UNSUPPORTED,
-              fmt::format("no usable CUDA device: {}{}; expected an NVIDIA GPU of compute capability 8.0 or more that "
+              fmt::format("no usable CUDA device: {}; expected an NVIDIA GPU of compute capability 8.0 or more that "
                           "this process may see (CUDA_VISIBLE_DEVICES) and a driver for CUDA {}.{} or newer: check "
                           "with nvidia-smi, or run on the CPU with device = \"cpu\"",
-                          words, status == cudaSuccess ? "" : fmt::format(" ({})", cudaGetErrorName(status)),
-                          CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+                          words, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
 }
 
 // The driver's own number, "580.95.05", which the runtime does not report. Empty where the kernel's file is hidden.
