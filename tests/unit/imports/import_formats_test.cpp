@@ -263,7 +263,7 @@ TEST(ImportFormats, GoogleBenchmark) {
 
 TEST(ImportFormats, AFileThatIsEmptyOrNotWhole) {
   EXPECT_EQ(problem([] { detected("\n"); }), "the file is empty");
-  for (const char* text : {R"({"results": [{"command")", R"({"results": [{"comm)"})
+  for (const char* text : {R"({"results": [{"command")", R"({"results": [{"command": "a)"})
     EXPECT_EQ(problem([&] { detected(text); }),
               "its JSON ends early: the file is not whole; import one whose program has ended")
         << text;
