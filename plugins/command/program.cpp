@@ -318,10 +318,14 @@ std::string Program::how_it_ended() const {
   if (status_ && WIFEXITED(*status_)) text = "ended with exit status " + std::to_string(WEXITSTATUS(*status_));
   if (status_ && WIFSIGNALED(*status_))
     text = "was ended by signal " + std::to_string(WTERMSIG(*status_)) + " (" + strsignal(WTERMSIG(*status_)) + ")";
+  return text + what_it_said();
+}
+
+std::string Program::what_it_said() const {
   const std::string said = last_lines(last_errors_);
-  if (said.empty()) return text + " and said nothing on standard error";
+  if (said.empty()) return " and wrote nothing to standard error";
   const bool lacks_module = last_errors_.find("No module named 'assay'") != std::string::npos;
-  return text + "; the end of its standard error:\n" + said +
+  return "; the end of its standard error:\n" + said +
          (lacks_module ? "\nassay.py is installed as share/assay/command/assay.py (in the sources: "
                          "plugins/command/client): copy it "
                          "beside the script, or name its folder in PYTHONPATH"

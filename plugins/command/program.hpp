@@ -70,6 +70,8 @@ class Program {
   bool ended_well() const { return status_ && *status_ == 0; }
   // "ended with exit status 3; its last lines on standard error: ...", "was ended by signal 11 (Segmentation fault)"
   std::string how_it_ended() const;
+  // " and wrote nothing to standard error", or the end of what it wrote.
+  std::string what_it_said() const;
 
  private:
   void start(const Settings& settings, const std::vector<std::pair<std::string, std::string>>& more);

@@ -103,11 +103,10 @@ void Workload::fail_by_its_end(const assay::Launch& launch) const {
   if (!program_->wait_for_end(time_to_die))
     fail("has closed its end of ASSAY_FD " + step_of(launch) +
          "and goes on; keep it open, and ask for the next step until the answer is end");
-  const std::string by_itself =
-      program_->ended_well()
-          ? "\nA program asks for steps until the answer is end: keep iterating assay.steps() until it stops"
-          : "";
-  fail(step_of(launch) + program_->how_it_ended() + by_itself);
+  if (!program_->ended_well()) fail(step_of(launch) + program_->how_it_ended());
+  const std::string said = program_->what_it_said();
+  fail("exited (status 0) during step " + std::to_string(launch.iteration()) + said +
+       (said.find('\n') == std::string::npos ? ". " : "\n") + "Keep iterating assay.steps() until it stops.");
 }
 
 void Workload::run_whole(const assay::Launch& launch) {

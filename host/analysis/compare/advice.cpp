@@ -94,8 +94,9 @@ std::vector<std::string> what_would_tell(const Comparison& comparison, const std
   for (const ComparedMetric& metric : comparison.metrics)
     for (const ComparedCase& c : metric.cases)
       for (const Entry& entry : c.entries) {
-        // More runs of exact figures tell no more.
-        if (!is_compared(entry) || entry.outcome != Outcome::cannot_tell || entry.low == entry.high) continue;
+        // More runs of exact figures tell no more. An interval whose ends are both open has a scatter.
+        const bool is_exact = entry.low == entry.high && !entry.scatter;
+        if (!is_compared(entry) || entry.outcome != Outcome::cannot_tell || is_exact) continue;
         is_unclear = true;
         most = std::max(most, entry.runs_to_settle.value_or(0));
       }

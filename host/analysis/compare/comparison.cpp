@@ -267,7 +267,7 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
   entry.kind = Entry::Kind::compared;
   entry.value = result.value_b;
   entry.ratio = result.ratio;
-  const Ends ends = ends_of(result.low, result.high);
+  const Ends ends = ends_of(result.ratio, result.low, result.high);
   entry.low = ends.low, entry.high = ends.high;
   entry.outcome = result.outcome;
   entry.verdict = verdict_word(result.outcome, metric, figures_b.first);

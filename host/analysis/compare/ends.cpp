@@ -5,9 +5,16 @@
 #include <cmath>
 
 namespace assay::host::compare {
+namespace {
 
-Ends ends_of(const std::optional<double>& low, const std::optional<double>& high) {
-  const auto is_end = [](const std::optional<double>& end) { return end && *end > 0 && std::isfinite(*end); };
+constexpr double farthest_end = 1000;  // from the ratio, as a factor
+
+}  // namespace
+
+Ends ends_of(double ratio, const std::optional<double>& low, const std::optional<double>& high) {
+  const auto is_end = [ratio](const std::optional<double>& end) {
+    return end && *end > 0 && std::isfinite(*end) && !(*end > ratio * farthest_end) && !(*end < ratio / farthest_end);
+  };
   return {is_end(low) ? low : std::nullopt, is_end(high) ? high : std::nullopt};
 }
 

@@ -10,8 +10,9 @@ struct Ends {
   std::optional<double> low, high;
 };
 
-// Takes an end at 0 or at infinity, which no ratio reaches, for an open one.
-Ends ends_of(const std::optional<double>& low, const std::optional<double>& high);
+// Takes an end for an open one that is more than a factor of 1,000 away from the ratio, at 0 or at infinity: so few
+// runs do not show where it is.
+Ends ends_of(double ratio, const std::optional<double>& low, const std::optional<double>& high);
 
 // "0.9800 .. 1.010", "? .. 1.010" where an end is open, "exact", or "" without an interval.
 std::string ends_text(const Ends& ends);

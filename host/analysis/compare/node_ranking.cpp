@@ -150,7 +150,7 @@ class Ranker {
     test.threshold = options_.threshold;
     test.confidence = 1 - options_.false_alarm / static_cast<double>(order_.size() * cases_.size());
     const TestResult result = compare_figures(others, here, test);
-    const Ends ends = ends_of(result.low, result.high);
+    const Ends ends = ends_of(result.ratio, result.low, result.high);
     NodeFigure figure{of_case, result.value_b, result.ratio, ends.low, ends.high, result.outcome, false};
     figure.is_slow = ends.low && *ends.low > 1 + options_.threshold;
     node.worst_ratio = std::max(node.figures.empty() ? 0 : node.worst_ratio, result.ratio);

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<std::string> all_notes(const Entry& entry) {
   std::vector<std::string> notes;
-  if (entry.kind == Entry::Kind::compared && !entry.by_samples && entry.low != entry.high)
+  if (entry.kind == Entry::Kind::compared && !entry.by_samples && (entry.low != entry.high || entry.scatter))
     notes.emplace_back("no samples on one side: tested by mean, standard deviation and number of steps");
   notes.insert(notes.end(), entry.notes.begin(), entry.notes.end());
   return notes;

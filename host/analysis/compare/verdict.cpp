@@ -1,5 +1,6 @@
 #include "compare/verdict.hpp"
 
+#include "compare/ends.hpp"
 #include "compare/interval.hpp"
 #include "compare/location.hpp"
 
@@ -226,8 +227,9 @@ void note_states(TestResult& result, Interval interval, const Room& room, const 
   const std::size_t runs = std::min(result.runs_a, result.runs_b);
   result.notes.push_back(fmt::format(
       "{} a side: two states of a machine, up to {:g}% apart, would explain it. If it has one (--states 0), "
-      "the interval is {:.4g} to {:.4g}",
-      runs == 1 ? "one run" : fmt::format("{} runs", runs), options.states * 100, std::exp(low), std::exp(high)));
+      "the interval is {}",
+      runs == 1 ? "one run" : fmt::format("{} runs", runs), options.states * 100,
+      ends_text(ends_of(result.ratio, std::exp(low), std::exp(high)))));
 }
 
 }  // namespace

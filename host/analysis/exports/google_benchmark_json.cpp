@@ -22,7 +22,7 @@ class Names {
   }
   std::string of(const results::TabledRun& run, const record::CaseRecord& record) const {
     const std::string name = short_name(run, record);
-    return seen_.at(name) == 1 ? name : fmt::format("{}/case:{}", name, record.identity.index);
+    return seen_.at(name) == 1 ? name : fmt::format("{}/case:{}", name, record.identity.index + 1);
   }
 
  private:

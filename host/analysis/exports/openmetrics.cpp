@@ -82,7 +82,7 @@ std::string labels_of(const record::CaseRecord& record, const results::RunSource
     while (!taken.insert(name).second) name += '_';
     add(name, to_text(value));
   }
-  add("case", std::to_string(record.identity.index));
+  add("case", std::to_string(record.identity.index + 1));
   if (record.identity.repeat) add("repeat", std::to_string(*record.identity.repeat));
   add("experiment", source.experiment);
   add("run", source.run);

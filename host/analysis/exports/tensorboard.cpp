@@ -161,7 +161,7 @@ std::vector<ExportedFile> tensorboard_events(const std::vector<results::TabledRu
       const std::string repeat = record.identity.repeat ? fmt::format("-repeat-{}", *record.identity.repeat) : "";
       files.push_back(
           {fmt::format("{}/{}/{}{}-{}/events.out.tfevents.0.assay", folder_of(run.source.experiment),
-                       folder_of(run.source.run), record.identity.index, repeat, folder_of(name_of(record))),
+                       folder_of(run.source.run), record.identity.index + 1, repeat, folder_of(name_of(record))),
            bytes_of(record)});
     }
   return files;

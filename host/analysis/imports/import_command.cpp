@@ -79,9 +79,11 @@ WallTime time_of(const fs::path& file, ImportedRun& run, const std::string& aske
 
 // Tells what is known of the machine that made the result, which is not this one.
 std::string environment_of(const std::string& file_name, const std::string& sha256, const Format& format,
-                           const std::string& host, const std::string& revision,
-                           const std::vector<std::string>& notes) {
+                           const std::string& host, const std::string& revision, const std::vector<std::string>& notes,
+                           std::size_t earlier) {
   Json environment{{"schema", 1}, {"imported", {{"format", format.name}, {"file", file_name}, {"sha256", sha256}}}};
+  // Another measurement has another environment than the earlier one, and is no copy of it.
+  if (earlier > 0) environment["imported"]["again"] = earlier;
   if (!notes.empty()) environment["imported"]["notes"] = notes;
   if (!host.empty()) environment["os"] = {{"hostname", host}};
   if (!revision.empty()) environment["assay"] = {{"revision", revision}};
@@ -95,19 +97,21 @@ class EarlierImports {
   // The run that has the same file; nothing where there is none. `stamp`: of the time that the user gives, which tells
   // measurements apart; "" where he gives none.
   std::optional<fs::path> find(const fs::path& runs, const std::string& sha256, const std::string& stamp) {
-    const auto [known, is_new] = by_folder_.try_emplace(runs);
-    if (is_new) known->second = read(runs);
-    const auto [first, last] = known->second.equal_range(sha256);
+    const auto [first, last] = of(runs).equal_range(sha256);
     for (auto each = first; each != last; ++each)
       if (each->second.filename().string().starts_with(stamp)) return each->second;
     return std::nullopt;
   }
-  void add(const fs::path& runs, const std::string& sha256, const fs::path& run) {
-    by_folder_[runs].emplace(sha256, run);
-  }
+  std::size_t count(const fs::path& runs, const std::string& sha256) { return of(runs).count(sha256); }
+  void add(const fs::path& runs, const std::string& sha256, const fs::path& run) { of(runs).emplace(sha256, run); }
 
  private:
   using Runs = std::multimap<std::string, fs::path>;  // by the hash of a file
+  Runs& of(const fs::path& folder) {
+    const auto [known, is_new] = by_folder_.try_emplace(folder);
+    if (is_new) known->second = read(folder);
+    return known->second;
+  }
   static Runs read(const fs::path& folder) {
     Runs runs;
     std::error_code error;
@@ -178,8 +182,10 @@ void write_run(ReadFile& read, const ImportRequest& request, EarlierImports& imp
   results::RunFolder folder =
       results::RunFolder::create(dir, read.run.name, experiment_of(read.run.name, *read.format, read.file),
                                  environment_of(read.file.filename().string(), read.sha256, *read.format, read.host,
-                                                request.revision.value_or(read.run.revision), read.run.notes),
+                                                request.revision.value_or(read.run.revision), read.run.notes,
+                                                imports.count(dir / read.run.name, read.sha256)),
                                  read.time);
+  folder.leave_latest_to_newer();
   for (record::CaseRecord& record : read.run.records) {
     record.started = utc_text(read.time);
     if (request.host || record.host.empty()) record.host = read.host;
@@ -190,7 +196,7 @@ void write_run(ReadFile& read, const ImportRequest& request, EarlierImports& imp
     }
   }
   folder.append_all(read.run.records);
-  if (!request.again) imports.add(dir / read.run.name, read.sha256, folder.path());
+  imports.add(dir / read.run.name, read.sha256, folder.path());
   for (const std::string& note : read.run.notes) fmt::print(stderr, "assay: {}: {}\n", shown, one_line(note));
   fmt::print("{}: {} {} as {} ({}), {}\n", shown, read.run.records.size(),
              read.run.records.size() == 1 ? "case" : "cases", folder.path().string(), read.format->name,

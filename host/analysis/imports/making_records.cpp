@@ -47,12 +47,18 @@ Json parsed_or_discarded(std::string_view text) {
   return replace_bare_words(changed) ? json_or_discarded(changed) : json;
 }
 
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
 Json parsed(std::string_view text) {
   if (is_nested_deeper(text)) throw ImportError(fmt::format("its JSON is nested more than {} deep", deepest_json));
   if (Json json = parsed_or_discarded(text); !json.is_discarded()) return json;
+  if (is_blank(text)) throw ImportError("the file is empty");
   try {
     return Json::parse(text);
   } catch (const Json::exception& e) {
+    if (std::string_view(e.what()).find("unexpected end of input") != std::string_view::npos ||
+        std::string_view(e.what()).find("missing closing quote") != std::string_view::npos)
+      throw ImportError("its JSON ends early: the file is not whole; import one whose program has ended");
     throw ImportError(fmt::format("it is no JSON: {}", e.what()));
   }
 }

@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+bool is_blank(std::string_view text);
+
 // Discarded where the text is no JSON, or nested too deep. NaN and Infinity, which Python writes, become null.
 Json parsed_or_discarded(std::string_view text);
 // Throws ImportError where the text is no JSON.

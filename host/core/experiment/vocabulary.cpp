@@ -30,8 +30,14 @@ std::string suggestion_for(const Node& node, const std::vector<std::string>& cho
 
 std::string wrong(const std::string& label, const Node& node, const std::string& expected,
                   const std::vector<std::string>& choices, const Hint& hint = {}) {
-  return one_line(
-      fmt::format("{} is {}; expected {}{}", label, node.shown(), expected, suggestion_for(node, choices, hint)));
+  // Several values of a parameter are what an axis has.
+  constexpr std::string_view of_params = "[workload.params] ";
+  const std::string axis = node.kind == Node::Kind::array && label.starts_with(of_params)
+                               ? fmt::format("; several values are an axis: sweep.{}=[...]",
+                                             std::string_view(label).substr(of_params.size()))
+                               : "";
+  return one_line(fmt::format("{} is {}; expected {}{}{}", label, node.shown(), expected,
+                              suggestion_for(node, choices, hint), axis));
 }
 
 bool in_range(const plugin::ParamSpec& spec, double number) {

@@ -14,6 +14,8 @@ std::string measurement_key(const CaseRecord& record) {
   if (record.started.empty() || ((!step || !step->mean_ms) && !record.result.metrics)) return "";
   std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", record.started, record.host, record.identity.workload,
                                 record.identity.index, record.identity.repeat.value_or(0), record.identity.hash);
+  // Two imports of one file, where the second was asked for, differ by this.
+  key += '\n' + record.environment;
   // Short steps may take the same time to the clock's tick; stages do not.
   for (const auto& [name, time] : WallTimes::all()) key += fmt::format("\n{}", (record.result.wall.*time).value_or(0));
   if (step)

@@ -132,7 +132,12 @@ Names matching(const std::string& pattern, const Names& filled_names, const Name
 std::vector<std::string> default_columns_of_runs(const std::vector<TabledRun>& runs) {
   const std::vector<record::CaseRecord> records = all_records(runs);
   const Names shown = default_columns(experiment::Experiment{}, records);
-  if (runs.size() < 2) return shown;
+  if (runs.size() < 2) {
+    // An import has several programs in one run.
+    Names columns = differing({"workload"}, runs);
+    add_all_once(columns, shown);
+    return columns;
+  }
   Names candidates{"experiment", "host", "device.name", "workload", "plugin.version", "assay.revision"};
   for (const record::CaseRecord& record : records) add_keys(candidates, record.identity.params);
   for (const record::CaseRecord& record : records) add_keys(candidates, record.identity.settings);

@@ -107,6 +107,15 @@ RunFolder RunFolder::open_part(const std::filesystem::path& folder, const std::s
   return run;
 }
 
+void RunFolder::leave_latest_to_newer() {
+  std::error_code error;
+  const std::filesystem::path latest = path_.parent_path() / "latest";
+  const std::filesystem::path newest = std::filesystem::read_symlink(latest, error).filename();
+  if (error || !std::filesystem::exists(latest, error)) return;
+  // Stamps sort by time.
+  if (const auto stamp = stamp_of_run(newest); stamp && *stamp > stamp_of_run(path_)) becomes_latest_ = false;
+}
+
 void RunFolder::become_latest() {
   becomes_latest_ = false;
   if (const int failed = point_latest_at(path_))

@@ -34,6 +34,9 @@ class RunFolder {
   // An existing folder that holds a part of a run's records, and nothing of its experiment: an attempt of a shard.
   static RunFolder open_part(const std::filesystem::path& folder, const std::string& environment_json);
 
+  // Of a run that was measured at another time than now: `latest` stays at a run of this experiment with a later date.
+  void leave_latest_to_newer();
+
   // Points `latest` there, for a run whose records come from elsewhere. What stands in the way becomes a note.
   void become_latest();
 

@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "common/usage_error.hpp"
 #include "experiment/resolved.hpp"
+#include "profile/program.hpp"
 
 namespace assay::host::console {
 namespace {
@@ -46,6 +49,21 @@ std::string with_literal_braces(const std::string& word, const std::set<std::str
   return text;
 }
 
+// A line of one word is a line for the command workload, which splits it.
+bool is_line(const std::vector<std::string>& words) {
+  std::error_code error;
+  return words.size() == 1 && words.front().find(' ') != std::string::npos && !fs::exists(words.front(), error);
+}
+
+// Whether it is certain that there is none. A name with parameters or quotes is known when a case is.
+bool is_missing(const std::string& program, const std::set<std::string>& params) {
+  if (program.find_first_of("{}'\"\\") != std::string::npos) return false;
+  if (program.find('/') != std::string::npos)
+    return (program.front() == '/' || !params.contains("directory")) && ::access(program.c_str(), X_OK) != 0;
+  const char* path = std::getenv("PATH");
+  return path && !profile::find_program(program, path) && ::access(program.c_str(), X_OK) != 0;
+}
+
 // The name of the experiment, a folder's: "sleep" of "/usr/bin/sleep".
 std::string name_of(const std::string& program) {
   std::string name;
@@ -63,19 +81,25 @@ std::string text_of_timed(const TimeRequest& request) {
   std::vector<std::string> words;
   for (const std::string& word : request.words)
     words.push_back(experiment::toml_text(with_literal_braces(word, params)));
-  std::error_code error;
   const std::string& first = request.words.front();
-  const bool is_line = words.size() == 1 && first.find(' ') != std::string::npos && !fs::exists(first, error);
   return fmt::format(
       "schema = 1\nname = {}\n[workload]\nplugin = \"command\"\n[workload.params]\ncommand = {}\nstep_is = "
       "\"program\"\n[measure]\nwarmup = {}\nsteps = {}\n",
-      experiment::toml_text(name_of(first)), is_line ? words.front() : fmt::format("[{}]", fmt::join(words, ", ")),
-      request.warmup, request.runs);
+      experiment::toml_text(name_of(first)),
+      is_line(request.words) ? words.front() : fmt::format("[{}]", fmt::join(words, ", ")), request.warmup,
+      request.runs);
 }
 
 int time_program(TimeRequest request) {
   if (request.words.empty() || request.words.front().empty())
     throw UsageError("time needs a program; expected 'assay time [options] -- PROGRAM ARGUMENTS'");
+  const std::string& first = request.words.front();
+  if (const std::string program = is_line(request.words) ? first.substr(0, first.find(' ')) : first;
+      !program.empty() && is_missing(program, names_given(request.run.set)))
+    throw UsageError(
+        fmt::format("time: there is no program '{}'; name one on the PATH, or give its path: 'assay time [options] -- "
+                    "PROGRAM ARGUMENTS'",
+                    program));
   request.run.text = text_of_timed(request);
   request.run.experiments = {name_of(request.words.front())};
   return run_experiments(request.run);

@@ -77,6 +77,10 @@ TEST_F(Command, IsTimedWithoutAFile) {
   const RunResult missing = run({"time", "ls", "-l"});
   EXPECT_EQ(missing.exit.code, 2);
   EXPECT_PRED2(contains, missing.output, "options of the program stand behind --");
+  const RunResult unknown = run({"time", "--output", "unknown", "--", "nosuchprog"});
+  EXPECT_EQ(unknown.exit.code, 2);
+  EXPECT_PRED2(contains, unknown.output, "there is no program 'nosuchprog'; name one on the PATH");
+  EXPECT_FALSE(fs::exists(folder() / "unknown"));
 }
 
 TEST_F(Command, AProgramIsTimedAsAWhole) {
@@ -231,7 +235,9 @@ TEST_F(Command, FaultsHaveClearReasons) {
        "failed",
        {"the program in step 0 ended with exit status 3; the end of its standard error:\nfirst\nlast words"}},
       {"os.kill(os.getpid(), 11)", "failed", {"was ended by signal 11 (Segmentation fault)"}},
-      {"sys.exit(0)", "failed", {"in step 0 ended with exit status 0", "keep iterating assay.steps() until it stops"}},
+      {"sys.exit(0)",
+       "failed",
+       {"exited (status 0) during step 0 and wrote nothing to standard error. Keep iterating assay.steps()"}},
       {"os.write(3, b'\\x00\\xffgarbage\\n'); ",
        "failed",
        {"the program wrote \"??garbage\" to ASSAY_FD; expected step, begin NAME"}},

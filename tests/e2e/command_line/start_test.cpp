@@ -59,6 +59,14 @@ TEST_F(CommandLineStart, NoContentIsImportedTwice) {
   EXPECT_EQ(imported(), 1u);
   EXPECT_EQ(import({"a.json", "--again"}).exit.code, 0);
   EXPECT_EQ(imported(), 2u);
+  const std::vector<fs::path> both = run_folders("hyperfine");
+  const RunResult compared = run({"compare", both[0].string(), both[1].string()});
+  EXPECT_EQ(compared.exit.code, 0) << compared.output;
+  EXPECT_PRED2(contains, compared.output, "were imported from one file");
+  // An older measurement is not the latest.
+  const fs::path latest = fs::read_symlink(folder() / "out/hyperfine/latest");
+  EXPECT_EQ(import({"a.json", "--date", "2020-01-01"}).exit.code, 0);
+  EXPECT_EQ(fs::read_symlink(folder() / "out/hyperfine/latest"), latest);
   // Another measurement is no copy.
   EXPECT_FALSE(contains(run({"history", "out"}).output, "copy")) << output();
   // What comes through a pipe can be read once.
@@ -66,7 +74,7 @@ TEST_F(CommandLineStart, NoContentIsImportedTwice) {
   std::thread writer([&] { std::ofstream(folder() / "pipe") << R"({"results": [{"command": "a", "times": [0.2]}]})"; });
   EXPECT_EQ(import({"pipe"}).exit.code, 0) << output();
   writer.join();
-  EXPECT_EQ(imported(), 3u);
+  EXPECT_EQ(imported(), 4u);
   EXPECT_EQ(import({"a.json", "--again", "--date", "2400-01-01"}).exit.code, 2) << "beyond what records hold";
   const RunResult exported = run({"export", "out", "--format", "openmetrics", "--output", "a.prom"});
   EXPECT_EQ(exported.exit.code, 0) << exported.output;

@@ -13,11 +13,20 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST(Ends, NoRatioReachesNothingAndInfinity) {
-  EXPECT_FALSE(ends_of(0.0, 1.341).low);
-  EXPECT_EQ(ends_of(0.0, 1.341).high, 1.341);
-  EXPECT_FALSE(ends_of(0.9, infinity).high);
-  EXPECT_EQ(ends_of(0.9, std::nullopt).low, 0.9);
-  EXPECT_FALSE(ends_of(0.0, infinity).low || ends_of(0.0, infinity).high);
+  EXPECT_FALSE(ends_of(1.0, 0.0, 1.341).low);
+  EXPECT_EQ(ends_of(1.0, 0.0, 1.341).high, 1.341);
+  EXPECT_FALSE(ends_of(1.0, 0.9, infinity).high);
+  EXPECT_EQ(ends_of(1.0, 0.9, std::nullopt).low, 0.9);
+  EXPECT_FALSE(ends_of(1.0, 0.0, infinity).low || ends_of(1.0, 0.0, infinity).high);
+}
+
+TEST(Ends, FarFromTheRatioAreOpen) {
+  const Ends both = ends_of(0.5, 3.652e-36, 7.09e34);
+  EXPECT_FALSE(both.low || both.high);
+  EXPECT_EQ(ends_text(ends_of(1.0, 0.8, 1001.0)), "0.8000 .. ?");
+  EXPECT_EQ(ends_text(ends_of(1.0, 0.8, 999.0)), "0.8000 .. 999.0");
+  EXPECT_EQ(ends_text(ends_of(5000.0, 4900.0, 5100.0)), "4900 .. 5100") << "a ratio that is large itself";
+  EXPECT_EQ(ends_text(ends_of(1e9, 1e9, 1e9)), "exact");
 }
 
 TEST(Ends, AreSpelt) {

@@ -116,6 +116,12 @@ TEST_F(SidesOfAComparison, ACopyIsNoOtherRun) {
   };
   put_started("a", "2026-11-20T12:00:00Z", "1f"), put_started("copy", "2026-11-20T12:00:00Z", "1f");
   put_started("again", "2026-11-21T12:00:00Z", "1f"), put_started("other", "2026-11-22T12:00:00Z", "2e");
+  // Imported with --again: its environment is another one.
+  Json record = record_of({{"size", "small"}}, {1, 2, 3});
+  record["started"] = "2026-11-20T12:00:00Z", record["environment"] = "a0";
+  put("asked/cases.jsonl", record.dump() + "\n");
+  put("asked/environment.json", Json{{"imported", {{"sha256", "1f"}, {"again", 1}}}}.dump());
+  EXPECT_EQ(read_sides({at("a"), at("asked")}, FolderOfRuns::sides).warnings.size(), 1u);
   const std::string same = at("copy") + " has the same measurements as " + at("a");
   EXPECT_NE(complaint({at("a"), at("copy")}).find(same), std::string::npos) << complaint({at("a"), at("copy")});
   EXPECT_NE(complaint({at("a") + "," + at("copy"), at("other")}).find("Both are named for one side"),

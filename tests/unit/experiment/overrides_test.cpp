@@ -51,6 +51,12 @@ TEST(Set, TakesAWordForATextWhateverItLooksLike) {
   EXPECT_FALSE(ExperimentFile::from_text(experiment_text(), "x.toml", {"batch_size=true"}).finish(&schema).experiment);
 }
 
+TEST(Set, OfSeveralValuesNamesTheAxis) {
+  const auto mistakes = lines(parse(experiment_text(), {"size=[\"small\",\"large\"]"}));
+  ASSERT_EQ(mistakes.size(), 1u);
+  EXPECT_NE(mistakes[0].find("; several values are an axis: sweep.size=[...]"), std::string::npos) << mistakes[0];
+}
+
 TEST(Set, ReplacesASweptAxisByOneValue) {
   EXPECT_EQ(axes_of(good(swept, {"size=large"})), (Axes{"size=large batch_size=1", "size=large batch_size=2"}));
   EXPECT_EQ(axes_of(good(swept, {"size=medium", "batch_size=9"})), (Axes{"size=medium batch_size=9"}));

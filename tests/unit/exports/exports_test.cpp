@@ -38,7 +38,7 @@ TEST(Exports, OpenMetrics) {
   EXPECT_NE(text.find("# TYPE assay_step_seconds gauge\n# UNIT assay_step_seconds seconds\n"), std::string::npos)
       << text;
   EXPECT_NE(
-      text.find("assay_step_seconds{workload=\"decoder\",axis_heads=\"8\",case=\"0\",experiment=\"a\\\"b\",run=\"2026"
+      text.find("assay_step_seconds{workload=\"decoder\",axis_heads=\"8\",case=\"1\",experiment=\"a\\\"b\",run=\"2026"
                 "1129T080000Z-ab12\",host=\"node7\",stat=\"mean\"} 0.0025\n"),
       std::string::npos)
       << text;
@@ -83,8 +83,8 @@ TEST(Exports, GoogleBenchmarkNamesAreOfOneCaseOfOneRun) {
                                                           {"decoder/heads:8/repeat:2" + first, 3},
                                                           {"decoder/heads:16" + first, 1},
                                                           {"decoder/heads:8" + second, 3},
-                                                          {"decoder/heads:16" + second + "/case:1", 1},
-                                                          {"decoder/heads:16" + second + "/case:2", 1}}));
+                                                          {"decoder/heads:16" + second + "/case:2", 1},
+                                                          {"decoder/heads:16" + second + "/case:3", 1}}));
 }
 
 TEST(Exports, MlperfLinesAreReadBack) {
@@ -124,7 +124,7 @@ TEST(Exports, ChromeTrace) {
 TEST(Exports, TensorboardEvents) {
   const std::vector<ExportedFile> files = tensorboard_events(runs());
   ASSERT_EQ(files.size(), 2u);
-  EXPECT_EQ(files[0].place, "a-b/20261129T080000Z-ab12/0-decoder-heads-8/events.out.tfevents.0.assay");
+  EXPECT_EQ(files[0].place, "a-b/20261129T080000Z-ab12/1-decoder-heads-8/events.out.tfevents.0.assay");
   EXPECT_NE(files[0].place, files[1].place);
   // The first record of every such file: 24 bytes, a time, and the version of the format.
   const std::string& bytes = files[0].bytes;

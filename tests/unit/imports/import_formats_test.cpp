@@ -261,6 +261,14 @@ TEST(ImportFormats, GoogleBenchmark) {
   EXPECT_NE(notes(run).find("library_build_type debug"), std::string::npos);
 }
 
+TEST(ImportFormats, AFileThatIsEmptyOrNotWhole) {
+  EXPECT_EQ(problem([] { detected("\n"); }), "the file is empty");
+  for (const char* text : {R"({"results": [{"command")", R"({"results": [{"command": "a)"})
+    EXPECT_EQ(problem([&] { detected(text); }),
+              "its JSON ends early: the file is not whole; import one whose program has ended")
+        << text;
+}
+
 TEST(ImportFormats, GoogleBenchmarkOfAggregatesAlone) {
   const ImportedRun run = detected(google_aggregates());
   ASSERT_EQ(run.records.size(), 2u);

@@ -71,6 +71,14 @@ TEST_F(TabledRuns, RowsOfSeveralRunsAreToldApart) {
   EXPECT_EQ(read({(folder_.path() / "sizes/latest").string()})[0].source.run, first_);
 }
 
+TEST_F(TabledRuns, SeveralWorkloadsOfOneRunAreAColumn) {
+  Json other = ok_record();
+  other["workload"] = "google-benchmark:other", other["case"] = 7;
+  const auto one = read({put_run(first_, {ok_record()})}), two = read({put_run(second_, {ok_record(), other})});
+  EXPECT_NE(default_columns_of_runs(one).front(), "workload");
+  EXPECT_EQ(default_columns_of_runs(two).front(), "workload");
+}
+
 TEST_F(TabledRuns, TheLastRecordOfACaseCounts) {
   Json crashed = ok_record();
   crashed["status"] = "crashed";
