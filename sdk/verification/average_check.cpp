@@ -138,13 +138,15 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks) {
 //
 // Attention's backward on a GPU adds in no fixed order, and of two passes every rounding behind it differs. They add up
 // as a random walk does (path_check.cpp): one H200 had 3.3e-2 through 12 layers and 4.1e-2 through 28, the worst of
-// 16,000 pieces, which are 2.4 and 2.0 x 2^-8 sqrt(layers). Allowed are 4. Another model's sums differ on any device.
+// 16,000 pieces, which are 2.4 and 2.0 x 2^-8 sqrt(layers). Allowed are 4, and never more than 64 layers': one rank's
+// own gradients, which are about as far from the mean as they are long, have to stay apart from the average in models
+// of any depth. By what was found that is enough for 150 layers. Another model's sums differ on any device.
 double average_tolerance(const workload::PrecisionPolicy& p, const RankGradients& mine) {
-  constexpr double of_a_layer = 4 * 0x1p-8;
+  constexpr double of_a_layer = 4 * 0x1p-8, most = 0.125;
   if (p.gradient == DType::f32) return (mine.own_of_another_model ? 100 : 5) * rounding_of(p);
   const double of_sums = 16 * rounding_of(p);
   if (mine.repeats_to_the_bit && !mine.own_of_another_model) return of_sums;
-  return std::max(of_sums, of_a_layer * std::sqrt(static_cast<double>(mine.layers)));
+  return std::clamp(of_a_layer * std::sqrt(static_cast<double>(mine.layers)), of_sums, most);
 }
 
 double factor_tolerance(const workload::PrecisionPolicy& p, const AverageFindings& found) {

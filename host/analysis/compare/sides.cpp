@@ -143,23 +143,34 @@ void check_sides_differ(const std::vector<Side>& sides) {
     }
 }
 
-// A copy of a run would agree with it, whatever its figures are worth.
+// The keys of all its measurements, in order.
+std::vector<std::string> measurements_of(const ComparedRun& run) {
+  std::vector<std::string> keys;
+  for (const record::CaseRecord& record : run.records)
+    if (std::string key = record::measurement_key(record); !key.empty()) keys.push_back(std::move(key));
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+// A copy of a run would agree with it, whatever its figures are worth. Of two runs that have some rows in common each
+// has measured something.
 void check_no_copies(const std::vector<Side>& sides) {
-  std::map<std::string, std::pair<const Side*, const ComparedRun*>> known;
+  std::map<std::vector<std::string>, std::pair<const Side*, const ComparedRun*>> known;
   for (const Side& side : sides)
-    for (const ComparedRun& run : side.runs)
-      for (const record::CaseRecord& record : run.records) {
-        const std::string key = record::measurement_key(record);
-        if (key.empty()) continue;
-        const auto [first, is_new] = known.emplace(key, std::pair(&side, &run));
-        const auto& [other_side, other] = first->second;
-        if (is_new || other == &run) continue;
-        throw NoRunError(
-            fmt::format("{} has the same measurements as {} (case {}, started {}): one is a copy of the other. {}; "
-                        "name another run",
-                        run.path, other->path, record.identity.index + 1, record.started,
-                        other_side == &side ? "Both are named for one side" : "A run is not compared with itself"));
-      }
+    for (const ComparedRun& run : side.runs) {
+      std::vector<std::string> keys = measurements_of(run);
+      if (keys.empty()) continue;
+      const auto [first, is_new] = known.emplace(std::move(keys), std::pair(&side, &run));
+      if (is_new) continue;
+      const auto& [other_side, other] = first->second;
+      const auto record = std::find_if(run.records.begin(), run.records.end(),
+                                       [](const auto& each) { return !record::measurement_key(each).empty(); });
+      throw NoRunError(
+          fmt::format("{} has the same measurements as {} (case {}, started {}): one is a copy of the other. {}; "
+                      "name another run",
+                      run.path, other->path, record->identity.index + 1, record->started,
+                      other_side == &side ? "Both are named for one side" : "A run is not compared with itself"));
+    }
 }
 
 // A file that was imported more than once: whoever asked for that said that it is another measurement.

@@ -160,6 +160,7 @@ ReadFile read_one(const fs::path& file, const ImportRequest& request) try {
   options.step_ms = step_metrics(request.step);
   ImportedRun run = format.read(text, options);
   if (request.experiment) run.name = folder_name(*request.experiment);
+  fail_contradictions(run.records);
   if (const std::size_t repeats = number_repeats(run.records); repeats > 0)
     run.notes.push_back(
         fmt::format("nothing tells {} of its cases from each other; they are told apart as repeats", repeats));

@@ -90,6 +90,18 @@ void fail(record::CaseRecord& record, std::string reason) {
   record.result.rates.reset();
 }
 
+Value size_of(const std::string& text) {
+  const auto count = count_of(number_in(text));
+  return count ? Value(*count) : Value(text);
+}
+
+Value size_at(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end()) return Value(std::int64_t{0});
+  const auto count = count_of(number_of(*found));
+  return count ? Value(*count) : value_of(*found).value_or(Value(found->dump()));
+}
+
 bool is_time_ms(double ms) { return ms > 0 && ms < 1e12; }
 
 std::optional<double> spread_of(std::optional<double> number) {
@@ -180,6 +192,27 @@ void add_metric(record::CaseRecord& record, const std::string& name, double valu
                 Direction direction) {
   if (!record.result.metrics) record.result.metrics.emplace();
   record.result.metrics->emplace_back(name, record::CaseMetric{value, unit, direction, std::nullopt});
+}
+
+void add_bandwidth(record::CaseRecord& record, const std::string& name, double gbytes_per_s) {
+  constexpr double most = 1e12;
+  if (gbytes_per_s >= 0 && gbytes_per_s <= most)
+    return add_metric(record, name, gbytes_per_s, "GB/s", Direction::higher_is_better);
+  fail(record, fmt::format("its {} is {}", name, gbytes_per_s));
+  record.result.metrics.reset();
+}
+
+void fail_contradictions(std::vector<record::CaseRecord>& records) {
+  constexpr double rounding = 1 + 1e-9;
+  for (record::CaseRecord& record : records) {
+    const record::Phase* step = record.result.is_ok() ? record::find(record.result.phases, "step") : nullptr;
+    if (!step || !step->mean_ms) continue;
+    const double mean = *step->mean_ms, least = step->min_ms.value_or(mean), most = step->max_ms.value_or(mean);
+    if (least <= mean * rounding && mean <= most * rounding) continue;
+    fail(record,
+         fmt::format("its times contradict each other: least {} ms, mean {} ms, most {} ms", least, mean, most));
+    record.result.metrics.reset();
+  }
 }
 
 std::size_t number_repeats(std::vector<record::CaseRecord>& records) {

@@ -26,6 +26,9 @@ std::optional<double> number_of(const Json& value);
 std::optional<double> number_at(const Json& object, const char* key);
 // A count: nothing where it is not whole, negative, or above 2^53, of which doubles know no single one.
 std::optional<std::int64_t> count_of(std::optional<double> number);
+// A size as a parameter: a count, or the text as it stands where no count holds it, so that two sizes stay two.
+Value size_of(const std::string& text);
+Value size_at(const Json& object, const char* key);
 std::string text_at(const Json& object, const char* key);
 // Whether a step can take it: above zero, and no more than 30 years.
 bool is_time_ms(double ms);
@@ -51,6 +54,10 @@ record::Phase step_of_samples(const std::vector<double>& samples_ms);
 record::Phase step_of_mean(double mean_ms, std::optional<double> std_ms, std::optional<std::int64_t> n);
 void add_metric(record::CaseRecord& record, const std::string& name, double value, const std::string& unit,
                 Direction direction);
+// A bandwidth in GB/s: makes the record a failed one where it is below zero, or above what any machine has.
+void add_bandwidth(record::CaseRecord& record, const std::string& name, double gbytes_per_s);
+// Makes records failed whose least time is above the mean, or the mean above the most.
+void fail_contradictions(std::vector<record::CaseRecord>& records);
 
 // Cases that nothing tells apart become repeats of one, so that none of them stands in for another; says how many.
 std::size_t number_repeats(std::vector<record::CaseRecord>& records);

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "imports/mlperf_events.hpp"
 
 namespace assay::host::imports {
@@ -35,9 +37,10 @@ class Query {
     } else if (key.starts_with("effective_") || key == "sut_name" || key.starts_with("qsl_")) {
       if (const auto plain = value_of(value)) record_.identity.params.emplace_back(key, *plain);
     } else if (key == "result_validity") {
-      validity_ = word;
-    } else if (key == "num_errors" && number && *number > 0) {
-      errors_ = *number;
+      if (validity_.empty() || validity_ == "VALID") validity_ = word.empty() ? value.dump() : word;
+    } else if (key == "num_errors") {
+      const auto count = number_of(value);  // also of a text
+      if (!count || *count != 0) errors_ = count ? fmt::format("{}", *count) : value.dump();
     } else if (const auto figure = number ? figure_of_query(key) : nullptr) {
       step_.*figure = *number / 1e6;
     } else if (key == "result_query_count" && number) {
@@ -46,7 +49,7 @@ class Query {
       metrics_.emplace_back(key.starts_with("result_") ? key.substr(7) : key, *number);
     } else if (is_result && value.is_boolean()) {
       record_.result.note(fmt::format("{}: {}", key, value.get<bool>()));
-    } else if (key != "num_errors") {
+    } else {
       others.insert(key);
     }
   }
@@ -56,7 +59,7 @@ class Query {
     if (validity_ != "VALID")
       return fail(record_,
                   validity_.empty() ? "it has no result_validity: it ended early" : "result_validity is " + validity_);
-    if (errors_ > 0) return fail(record_, fmt::format("num_errors is {}", errors_));
+    if (!errors_.empty()) return fail(record_, fmt::format("num_errors is {}", errors_));
     for (const auto& [name, value] : metrics_)
       add_metric(
           record_, name, value, unit_in_name(name),
@@ -75,8 +78,7 @@ class Query {
  private:
   record::CaseRecord& record_;
   record::Phase step_;
-  std::string validity_;
-  double errors_ = 0;
+  std::string validity_, errors_;
   record::Named<double> metrics_;
 };
 
@@ -88,18 +90,25 @@ bool is_of_inference(const MlperfEvents& events) {
 
 ImportedRun read_mlperf_inference(const MlperfEvents& events, const ImportOptions& options) {
   ImportedRun run;
-  run.records.push_back(new_record("mlperf-inference", 0));
-  Query query(run.records[0]);
   std::set<std::string> others;
-  for (const Json& event : events.events) {
-    const std::string key = text_at(event, "key");
-    const auto found = event.find("value");
-    if (key == "test_datetime")
-      run.started = text_at(event, "value");
-    else if (found != event.end())
-      query.take(key, *found, others);
+  // The load generator begins each of its runs with its version; a file may have several.
+  const auto begins = [](const Json& event) { return text_at(event, "key") == "loadgen_version"; };
+  for (auto event = events.events.begin(); event != events.events.end();) {
+    const auto end = std::find_if(event + 1, events.events.end(), begins);
+    record::CaseRecord record = new_record("mlperf-inference", run.records.size());
+    Query query(record);
+    for (; event != end; ++event) {
+      const std::string key = text_at(*event, "key");
+      const auto found = event->find("value");
+      if (key == "test_datetime") {
+        if (!run.started) run.started = text_at(*event, "value");
+      } else if (found != event->end()) {
+        query.take(key, *found, others);
+      }
+    }
+    query.finish();
+    run.records.push_back(std::move(record));
   }
-  query.finish();
   note_lines(events, run);
   if (!others.empty()) run.notes.push_back(fmt::format("left out: {}", fmt::join(others, ", ")));
   set_axes(run.records);

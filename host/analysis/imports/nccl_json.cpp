@@ -139,7 +139,7 @@ ImportedRun read_file_of_j(const Json& root, const ImportOptions& options) {
 
 record::CaseRecord record_of_line(const Json& line, std::size_t index) {
   record::CaseRecord record = new_record("nccl-tests:" + collective_of(text_at(line, "name")), index);
-  record.identity.params = {{"bytes", count_of(number_at(line, "size")).value_or(0)},
+  record.identity.params = {{"bytes", size_at(line, "size")},
                             {"type", text_at(line, "type")},
                             {"in_place", number_at(line, "inPlace").value_or(0) != 0}};
   if (const std::string operation = text_at(line, "redop"); !operation.empty())
@@ -164,7 +164,7 @@ record::CaseRecord record_of_line(const Json& line, std::size_t index) {
   record.result.phases.emplace();
   record.result.phases->emplace_back("step", step_of_mean(*time_us / 1e3, std::nullopt, std::nullopt));
   for (const auto& [key, name] : {std::pair{"algBw", "algbw_gbytes_per_s"}, std::pair{"busBw", "busbw_gbytes_per_s"}})
-    if (const auto rate = number_at(line, key)) add_metric(record, name, *rate, "GB/s", Direction::higher_is_better);
+    if (const auto rate = number_at(line, key)) add_bandwidth(record, name, *rate);
   return record;
 }
 

@@ -117,9 +117,8 @@ void set_ranks(const NcclSection& section, record::CaseRecord& record) {
 
 record::CaseRecord record_of(const Cell& cell, const std::string& collective, std::size_t index) {
   record::CaseRecord record = new_record("nccl-tests:" + collective, index);
-  record.identity.params = {{"bytes", count_of(number_in(cell.operation("size"))).value_or(0)},
-                            {"type", cell.operation("type")},
-                            {"in_place", cell.in_place}};
+  record.identity.params = {
+      {"bytes", size_of(cell.operation("size"))}, {"type", cell.operation("type")}, {"in_place", cell.in_place}};
   for (const char* name : {"redop", "root"})
     if (const std::string value = cell.operation(name); !value.empty())
       record.identity.params.emplace_back(name, value);
@@ -149,7 +148,7 @@ record::CaseRecord record_of(const Cell& cell, const std::string& collective, st
   record.result.phases->emplace_back("step", step_of(cell, *time_us));
   for (const char* name : {"algbw", "busbw"})
     if (const auto bandwidth = cell.figure(name))
-      add_metric(record, std::string(name) + "_gbytes_per_s", *bandwidth, "GB/s", Direction::higher_is_better);
+      add_bandwidth(record, std::string(name) + "_gbytes_per_s", *bandwidth);
   return record;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "common/filter.hpp"
@@ -51,6 +52,7 @@ struct Test {
   std::optional<std::int64_t> pairs, window;
   std::vector<std::string> columns;
   std::vector<std::string> windows;                                       // instead of columns
+  std::optional<std::string> last_size;                                   // of the last row behind the heading
   bool is_message_rate = false;                                           // what the columns of windows have
   std::map<std::pair<std::int64_t, std::string>, std::size_t> by_window;  // places of records
 };
@@ -110,10 +112,10 @@ class Row {
     } else if (begins("Iterations")) {
       step_.n = count_of(number);
     } else if (has(column, "MB/s") && begins("P")) {  // "P50 Tail BW(MB/s)"
-      add(fmt::format("gbytes_per_s_{}", folder_name(column.substr(0, column.find(' ')))), *number / 1e3, "GB/s",
-          Direction::higher_is_better);
+      add_bandwidth(record_, fmt::format("gbytes_per_s_{}", folder_name(column.substr(0, column.find(' ')))),
+                    *number / 1e3);
     } else if (has(column, "MB/s")) {
-      add("gbytes_per_s", *number / 1e3, "GB/s", Direction::higher_is_better);
+      add_bandwidth(record_, "gbytes_per_s", *number / 1e3);
     } else if (has(column, "Messages/s")) {
       add("messages_per_s", *number, "1/s", Direction::higher_is_better);
     } else if (has(column, "Million ops/s")) {
@@ -170,6 +172,13 @@ void take_validation(std::string_view word, record::CaseRecord& record) {
   record.result.verify = record::VerificationResult{record::Verification::wrong_result, record.result.reason};
 }
 
+// Whether a cell may be of a row: a number, what C prints where there is none, or a word of the columns that have
+// words.
+bool is_cell(const std::string& column, std::string_view cell) {
+  return column == "Operation" || has(column, "Validation") || has(cell, "nan") || has(cell, "inf") ||
+         number_in(std::string(cell));
+}
+
 class OsuReader {
  public:
   void take(std::string_view line) {
@@ -221,8 +230,10 @@ class OsuReader {
       test_.is_message_rate = line.starts_with("# Message");
     } else if (auto windows = windows_in(words_); !windows.empty()) {
       test_.windows = std::move(windows);
+      test_.last_size.reset();
     } else if (is_line_of_columns(columns)) {
       test_.columns = std::move(columns);
+      test_.last_size.reset();
     } else if (line.starts_with("# ") && !test_.name.empty() && test_.columns.empty()) {
       take_setting(line, test_);
     } else if (line.starts_with("# Number of ")) {
@@ -231,6 +242,19 @@ class OsuReader {
       take_setting(line, next);
       before_ = std::move(next.settings);
     }
+  }
+
+  // Sizes double from row to row, but for rows that were torn; without sizes a table has one row. Other lines of
+  // numbers behind a table are of other programs.
+  bool is_next_row() {
+    const std::string size(words_[0]);
+    const bool has_sizes = !test_.windows.empty() || test_.columns[0] == "Size";
+    if (test_.last_size && !has_sizes) return test_.columns[0] == "Operation";
+    const auto last = test_.last_size ? number_in(*test_.last_size) : std::nullopt, now = number_in(size);
+    if (last && *last > 0 && !(now && *now > *last && std::exp2(std::round(std::log2(*now / *last))) == *now / *last))
+      return false;
+    test_.last_size = size;
+    return true;
   }
 
   record::CaseRecord& new_row() {
@@ -242,7 +266,9 @@ class OsuReader {
   void take_row() {
     const bool has_operations = test_.columns[0] == "Operation";
     if (!has_operations && !number_in(std::string(words_[0])) && !has(words_[0], "nan")) return;
-    if (words_.size() != test_.columns.size()) {
+    bool is_row = words_.size() == test_.columns.size();
+    for (std::size_t i = 0; is_row && i < words_.size(); ++i) is_row = is_cell(test_.columns[i], words_[i]);
+    if (!is_row || !is_next_row()) {
       torn_ += has_operations ? 0 : 1;
       return;
     }
@@ -252,7 +278,7 @@ class OsuReader {
       const std::string& column = test_.columns[i];
       const std::string cell(words_[i]);
       if (column == "Size")
-        record.identity.params.emplace_back("bytes", count_of(number_in(cell)).value_or(0));
+        record.identity.params.emplace_back("bytes", size_of(cell));
       else if (column == "Operation")
         record.identity.params.emplace_back("operation", cell);
       else if (has(column, "Validation"))
@@ -267,7 +293,7 @@ class OsuReader {
   void take_row_of_windows() {
     const auto bytes = count_of(number_in(std::string(words_[0])));
     if (!bytes) return;
-    if (words_.size() != 1 + test_.windows.size()) {
+    if (words_.size() != 1 + test_.windows.size() || !is_next_row()) {
       ++torn_;
       return;
     }

@@ -36,13 +36,11 @@ class TableReader {
     throw DeviceFileError(fmt::format("{}: {}{}: {}", file_, prefix_, key, text));
   }
   std::optional<double> number(const std::string& key, bool may_be_zero = false) {
-    const toml::node* const node = find(key);
-    if (!node) return std::nullopt;
-    const std::optional<double> value = node->value<double>();
-    const double least = may_be_zero ? 0 : 1e-6;
-    if (!value || !(*value >= least && *value <= 1e12))
-      refuse(key, node, fmt::format("expected a number from {} to 1e12", least));
-    return value;
+    return number_up_to(1e12, key, may_be_zero);
+  }
+  // A thousand seconds at most, in microseconds.
+  std::optional<double> short_time(const std::string& key, bool may_be_zero = false) {
+    return number_up_to(1e9, key, may_be_zero);
   }
   double needed_number(const std::string& key) {
     const std::optional<double> value = number(key);
@@ -81,8 +79,33 @@ class TableReader {
                               : fmt::format("; expected one of {}", fmt::join(known_, ", "))));
     }
   }
+  // Of a table that may have more than is read: a slip of a key that is read, and numbers that no probe finds.
+  void refuse_slips() const {
+    if (!table_) return;
+    for (const auto& [name, node] : *table_) {
+      const std::string key(name.str());
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      // Nearer than two keys of one table are to each other: "captured_sparse_us" is none for "captured_many_us".
+      constexpr std::size_t slip = 2;
+      for (const std::string& read : known_)
+        if (edit_distance(key, read) <= slip)
+          refuse(key, &node, fmt::format("is no key of a device file; did you mean '{}'?", read));
+      const std::optional<double> value = node.value<double>();
+      if (node.is_number() && !(std::abs(value.value_or(NAN)) <= 1e12))
+        refuse(key, &node, "expected a number up to 1e12");
+    }
+  }
 
  private:
+  std::optional<double> number_up_to(double most, const std::string& key, bool may_be_zero) {
+    const toml::node* const node = find(key);
+    if (!node) return std::nullopt;
+    const std::optional<double> value = node->value<double>();
+    const double least = may_be_zero ? 0 : 1e-6;
+    if (!value || !(*value >= least && *value <= most))
+      refuse(key, node, fmt::format("expected a number from {} to {}", least, most == 1e12 ? "1e12" : "1e9"));
+    return value;
+  }
   const toml::node* find(const std::string& key) {
     known_.push_back(key);
     return table_ ? table_->get(key) : nullptr;
@@ -115,12 +138,13 @@ DeviceFacts read_facts(TableReader& top, const std::string& file) {
       telemetry(file, top.table("telemetry"), "telemetry.");
   DeviceFacts facts;
   facts.source = file;
-  facts.graph_launch_us = graph.number("launch_us");
-  facts.event_least_gap_us = event.number("least_gap_us");
-  facts.event_captured_us = event.number("captured_us");
-  facts.event_captured_many_us = event.number("captured_many_us");
-  facts.energy_period_ms = telemetry.number("energy_period_ms");
-  facts.power_average_ms = telemetry.number("power_average_ms", true);
+  facts.graph_launch_us = graph.short_time("launch_us");
+  facts.event_least_gap_us = event.short_time("least_gap_us");
+  facts.event_captured_us = event.short_time("captured_us");
+  facts.event_captured_many_us = event.short_time("captured_many_us");
+  facts.energy_period_ms = telemetry.short_time("energy_period_ms");
+  facts.power_average_ms = telemetry.short_time("power_average_ms", true);
+  for (const TableReader* const table : {&graph, &event, &telemetry}) table->refuse_slips();
   return facts;
 }
 
@@ -178,21 +202,33 @@ DeviceDescription read_device_file(const fs::path& file) {
   return device;
 }
 
-std::vector<std::string> described_devices() {
+namespace {
+
+std::vector<std::string> devices_described_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator i(folder_of_descriptions(), error), end; !error && i != end; i.increment(error))
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
     if (i->path().extension() == ".toml") names.push_back(i->path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
 
-DeviceFacts facts_of_device(const std::string& kind, const std::string& name) {
-  for (const std::string& file : described_devices()) {
-    const DeviceDescription device = read_device_file(folder_of_descriptions() / (file + ".toml"));
-    if (device.kind == kind && device.name == name) return device.facts;
-  }
-  return {};
+}  // namespace
+
+std::vector<std::string> described_devices() { return devices_described_in(folder_of_descriptions()); }
+
+FoundFacts facts_of_device(const std::string& kind, const std::string& name, const fs::path& folder) {
+  FoundFacts found;
+  const fs::path below = folder.empty() ? folder_of_descriptions() : folder;
+  for (const std::string& file : devices_described_in(below)) try {
+      const DeviceDescription device = read_device_file(below / (file + ".toml"));
+      if (device.kind != kind || device.name != name) continue;
+      found.facts = device.facts;
+      break;
+    } catch (const DeviceFileError& e) {
+      found.notes.push_back(fmt::format("a file of devices is left out: {}", e.what()));
+    }
+  return found;
 }
 
 DeviceDescription find_device_description(const std::string& given) {

@@ -60,8 +60,12 @@ DeviceDescription read_device_file(const std::filesystem::path& file);
 // "h200": the file of that name that came with this installation. Names those that there are where it is none.
 DeviceDescription find_device_description(const std::string& name);
 std::vector<std::string> described_devices();  // their names
-// Of the device of this kind and name, as its driver tells it, from the file that came with this installation; without
-// any where there is none. Throws DeviceFileError for a file that is wrong.
-DeviceFacts facts_of_device(const std::string& kind, const std::string& name);
+struct FoundFacts {
+  DeviceFacts facts;               // none where no file describes the device
+  std::vector<std::string> notes;  // of files that are wrong and left out: one that is bad concerns no other device
+};
+// Of the device of this kind and name, as its driver tells it, from the file below `folder`, or where that is empty
+// from the one that came with this installation.
+FoundFacts facts_of_device(const std::string& kind, const std::string& name, const std::filesystem::path& folder = {});
 
 }  // namespace assay::host::experiment

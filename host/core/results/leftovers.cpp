@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -79,15 +80,51 @@ bool is_of_a_run(const fs::path& file) {
   return *file.begin() == "files";  // copies of libraries
 }
 
+// Or later. Files that a workload was asked for are not among them: they may be all that somebody wanted.
+bool is_of_a_run_with_records(const fs::path& file) {
+  if (is_of_a_run(file) || *file.begin() == "batch") return true;
+  if (file.has_parent_path()) return false;
+  const std::string name = file.string();
+  if (name == "table.csv" || name == "table.md" || name == "report.html") return true;
+  constexpr std::string_view beginnings[] = {"kernels_case-", "memory_case-", "nsys_case-", "ncu_case-"};
+  return (name.starts_with("bench_") && name.ends_with(".json")) ||
+         std::any_of(std::begin(beginnings), std::end(beginnings),
+                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+}
+
 // A folder with anything else in it is somebody's.
-bool has_nothing_but_a_run(const fs::path& run) {
+template <class IsOfARun>
+bool has_nothing_but_a_run(const fs::path& run, IsOfARun&& is_of_it) {
   std::error_code error;
   if (!fs::is_regular_file(fs::symlink_status(run / "experiment.toml", error))) return false;
   for (fs::recursive_directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
     const bool is_folder = fs::is_directory(it->symlink_status(error));
-    if (!is_folder && !is_of_a_run(it->path().lexically_relative(run))) return false;
+    if (!is_folder && !is_of_it(it->path().lexically_relative(run))) return false;
   }
   return !error;
+}
+
+// Whether a case of its batch has no record in cases.jsonl: its job waits, or its records are not collected. A shard
+// that cannot be read may have such a case.
+bool awaits_records_of_a_batch(const fs::path& run) {
+  if (!is_there(run / "batch")) return false;
+  try {
+    std::set<std::int64_t> recorded;
+    for (const record::CaseRecord& record : read_cases(run / "cases.jsonl").records)
+      recorded.insert(record.identity.index);
+    std::size_t shards = 0;
+    std::error_code error;
+    for (fs::directory_iterator it(run / "batch" / "shards", error), end; !error && it != end; it.increment(error)) {
+      const auto plan = json_or_discarded(read_regular_file(it->path() / "shard.json"));
+      if (!plan.is_object() || !plan.contains("cases") || !plan["cases"].is_array()) return true;
+      for (const auto& index : plan["cases"])
+        if (!index.is_number_integer() || !recorded.contains(index.get<std::int64_t>())) return true;
+      ++shards;
+    }
+    return error || shards == 0;
+  } catch (const StorageError&) {
+    return true;
+  }
 }
 
 bool is_data_set(const fs::path& folder) {
@@ -132,7 +169,7 @@ void add_leftovers_of_run(const fs::path& run, std::vector<Leftover>& found) {
   if (is_there(run / "batch") || !is_at_rest(cases)) return;
   std::error_code error;
   if (fs::file_size(cases, error) == 0 && !error) {
-    if (!has_nothing_but_a_run(run)) return;
+    if (!has_nothing_but_a_run(run, is_of_a_run)) return;
     Leftover all{Leftover::Kind::run, run, "a run without a record", {}, 0, cases};
     add_files_below(run, all, [](const fs::path&) { return true; });
     found.push_back(std::move(all));
@@ -204,7 +241,7 @@ std::vector<Leftover> old_runs_below(const fs::path& folder, double seconds_sinc
     it.disable_recursion_pending();
     const fs::path cases = run / "cases.jsonl";
     std::error_code ignored;
-    if (!fs::is_regular_file(run / "experiment.toml", ignored) || !is_at_rest(cases)) continue;
+    if (!has_nothing_but_a_run(run, is_of_a_run_with_records) || !is_at_rest(cases)) continue;
     Leftover all{Leftover::Kind::old_run, run, "a run with its records", {}, 0, cases};
     double newest_s = 0;
     add_files_below(run, all, [&](const fs::path& file) {
@@ -212,7 +249,8 @@ std::vector<Leftover> old_runs_below(const fs::path& folder, double seconds_sinc
       newest_s = std::max(newest_s, std::chrono::duration<double>(written.time_since_epoch()).count());
       return true;
     });
-    if (!all.files.empty() && newest_s < seconds_since_1970) found.push_back(std::move(all));
+    if (all.files.empty() || newest_s >= seconds_since_1970 || awaits_records_of_a_batch(run)) continue;
+    found.push_back(std::move(all));
   }
   std::sort(found.begin(), found.end(), [](const Leftover& a, const Leftover& b) { return a.place < b.place; });
   return found;

@@ -20,12 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "n" of "sweep.n=[1,2]" and of "workload.params.n=1".
+// "n" of "sweep.n=[1,2]", "workload.params.n=1" and "n=1"; none of a setting ("measure.timeout=5s").
 std::set<std::string> names_given(const std::vector<std::string>& set) {
   std::set<std::string> names;
   for (const std::string& assignment : set) {
-    const std::string key = assignment.substr(0, assignment.find('='));
-    names.insert(key.substr(key.rfind('.') + 1));
+    std::string key = assignment.substr(0, assignment.find('='));
+    for (const std::string_view prefix : {"sweep.", "workload.params."})
+      if (key.starts_with(prefix)) key.erase(0, prefix.size());
+    if (key.find('.') == std::string::npos) names.insert(key);
   }
   return names;
 }

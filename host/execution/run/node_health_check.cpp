@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "common/command.hpp"
 #include "common/files.hpp"
 #include "results/case_order.hpp"
@@ -20,6 +22,15 @@ std::string axes_of(const record::CaseRecord& record) {
   return text.empty() ? "step" : text;
 }
 
+// A figure that the site may ask a least value of, and how many records were held to it.
+struct Limit {
+  const char* column;
+  record::Number record::Rates::*rate;
+  double unit;  // of the rate, to that of the column
+  std::optional<double> least;
+  std::size_t held = 0;
+};
+
 // The cases.jsonl below the folder of the check: each start of a job has a folder, with one run.
 std::optional<fs::path> records_below(const fs::path& folder) {
   std::error_code error;
@@ -34,6 +45,9 @@ shard::NodeHealth judge_node(const std::string& node, const std::vector<record::
                              const shard::HealthRule& rule) {
   shard::NodeHealth health;
   health.node = node;
+  Limit limits[] = {{"tflop_per_s", &record::Rates::gflop_per_s, 1000, rule.tflop_per_s_min},
+                    {"gbytes_per_s", &record::Rates::gbytes_per_s, 1, rule.gbytes_per_s_min}};
+  const bool asks_for_rates = rule.tflop_per_s_min || rule.gbytes_per_s_min;
   std::size_t judged = 0;
   for (const record::CaseRecord& record : records) {
     const std::string axes = axes_of(record);
@@ -43,20 +57,34 @@ shard::NodeHealth judge_node(const std::string& node, const std::vector<record::
       health.problems.push_back(fmt::format("{}: {}: {}", axes, record.result.status_text(), record.result.reason));
       continue;
     }
-    if (!record.result.rates) continue;
-    const auto hold = [&](const char* column, const std::optional<double>& rate, double unit,
-                          const std::optional<double>& least) {
-      if (!rate) return;
-      const double found = *rate / unit;
-      health.figures[axes + " " + column] = found;
-      if (least && found < *least)
+    bool has_rate = false;
+    for (Limit& limit : limits) {
+      const record::Number rate = record.result.rates ? (*record.result.rates).*limit.rate : std::nullopt;
+      if (!rate) continue;
+      has_rate = true;
+      const double found = *rate / limit.unit;
+      if (!std::isfinite(found)) {
+        health.problems.push_back(fmt::format("{}: {} is {}, which is no figure", axes, limit.column, found));
+        continue;
+      }
+      health.figures[axes + " " + limit.column] = found;
+      if (!limit.least) continue;
+      ++limit.held;
+      if (!(found >= *limit.least))
         health.problems.push_back(
-            fmt::format("{}: {} is {:.4g}, and the site asks for {:.4g}", axes, column, found, *least));
-    };
-    hold("tflop_per_s", record.result.rates->gflop_per_s, 1000, rule.tflop_per_s_min);
-    hold("gbytes_per_s", record.result.rates->gbytes_per_s, 1, rule.gbytes_per_s_min);
+            fmt::format("{}: {} is {:.4g}, and the site asks for {:.4g}", axes, limit.column, found, *limit.least));
+    }
+    if (asks_for_rates && !has_rate)
+      health.problems.push_back(fmt::format("{}: its record has no rate, and the site asks for rates", axes));
   }
-  if (judged == 0) health.problems.push_back("the health check has left no record that could be judged");
+  if (judged == 0) {
+    health.problems.push_back("the health check has left no record that could be judged");
+    return health;
+  }
+  for (const Limit& limit : limits)
+    if (limit.least && limit.held == 0)
+      health.problems.push_back(fmt::format("the site asks for {} of {:.4g}, and no record of the health check has it",
+                                            limit.column, *limit.least));
   return health;
 }
 
@@ -69,12 +97,17 @@ shard::NodeHealth check_node_health(const fs::path& batch_folder, const std::str
       {fs::read_symlink("/proc/self/exe").string(), "run", rule.experiment, "--quiet", "--output", folder.string()},
       std::chrono::seconds(rule.timeout_s));
   shard::NodeHealth health;
-  if (const auto file = records_below(folder); file && !answer.timed_out)
+  if (const auto file = records_below(folder); file && !answer.timed_out) {
     health = judge_node(node, results::last_of_each_case(results::read_cases(*file).records), rule);
-  else
+    // As where it was killed between two cases: those that are missing would not show.
+    if (!answer.is_good() && health.is_healthy())
+      health.problems.push_back(fmt::format("the health check {} ended with code {}: {}", rule.experiment,
+                                            answer.exit_code, answer.complaint()));
+  } else {
     health.problems.push_back(
         fmt::format("the health check {}: {}", rule.experiment,
                     answer.timed_out ? fmt::format("took more than {} s", rule.timeout_s) : answer.complaint()));
+  }
   health.node = node, health.job = start.job, health.at_s = shard::seconds_since_1970();
   shard::write_node_health(batch_folder, health);
   return health;

@@ -63,7 +63,9 @@ class CaseRun {
         schema().steps_elsewhere ? plugin::Purpose::observation : plugin::Purpose::work);
     memory_use_.emplace(*device_);
     result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
-    facts_ = experiment::facts_of_device(spec_.device_kind, result_.device->name);
+    const experiment::FoundFacts described = experiment::facts_of_device(spec_.device_kind, result_.device->name);
+    facts_ = described.facts;
+    for (const std::string& note : described.notes) result_.note(note);
     telemetry::PowerReadings power;
     if (facts_.power_average_ms) power.average_s = *facts_.power_average_ms * 1e-3;
     if (facts_.energy_period_ms) power.energy_period_s = *facts_.energy_period_ms * 1e-3;

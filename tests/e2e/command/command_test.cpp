@@ -64,8 +64,9 @@ TEST_F(Command, ItemsOfAStepComeFromAParameter) {
 }
 
 TEST_F(Command, IsTimedWithoutAFile) {
-  const RunResult result = run({"time", "--runs", "3", "--warmup", "0", "--set", "sweep.seconds=[0.01, 0.02]",
-                                "--output", "timed", "--", "sh", "-c", "sleep {seconds}; echo {other}"});
+  const RunResult result =
+      run({"time", "--runs", "3", "--warmup", "0", "--set", "sweep.seconds=[0.01, 0.02]", "--set",
+           "measure.timeout=50s", "--output", "timed", "--", "sh", "-c", "sleep {seconds}; echo {other} {timeout}"});
   ASSERT_EQ(result.exit.code, 0) << result.output;
   EXPECT_TRUE(fs::exists(folder() / "timed/sh/latest/table.csv")) << result.output;
   const RunResult table = run({"table", "timed/sh/latest", "--json", "--columns", "seconds,step.n,command"});
@@ -73,7 +74,7 @@ TEST_F(Command, IsTimedWithoutAFile) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[1].at("step.n"), 3);
   EXPECT_EQ(rows[1].at("seconds"), 0.02);
-  EXPECT_PRED2(contains, rows[1].at("command").get<std::string>(), "{{other}}");
+  EXPECT_PRED2(contains, rows[1].at("command").get<std::string>(), "{{other}} {{timeout}}");
   const RunResult missing = run({"time", "ls", "-l"});
   EXPECT_EQ(missing.exit.code, 2);
   EXPECT_PRED2(contains, missing.output, "options of the program stand behind --");

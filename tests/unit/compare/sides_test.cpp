@@ -107,6 +107,21 @@ TEST_F(SidesOfAComparison, ARunIsNotComparedWithItself) {
   EXPECT_EQ(read_sides({at(one), at(other)}, FolderOfRuns::sides).sides.size(), 2u);
 }
 
+// As where two runs were given one record by hand: both have measured more.
+TEST_F(SidesOfAComparison, OneRowInCommonMakesNoCopy) {
+  const auto row = [](const char* size, const char* started) {
+    Json record = record_of({{"size", size}}, {1, 2, 3});
+    record["started"] = started;
+    return record.dump() + "\n";
+  };
+  const std::string common = row("small", "2026-11-20T12:00:00Z");
+  put("a/cases.jsonl", common + row("large", "2026-11-20T13:00:00Z"));
+  put("b/cases.jsonl", common + row("large", "2026-11-21T13:00:00Z"));
+  put("copy/cases.jsonl", row("large", "2026-11-20T13:00:00Z") + common);
+  EXPECT_EQ(read_sides({at("a"), at("b")}, FolderOfRuns::sides).sides.size(), 2u);
+  EXPECT_THROW(read_sides({at("a"), at("copy")}, FolderOfRuns::sides), NoRunError);
+}
+
 TEST_F(SidesOfAComparison, ACopyIsNoOtherRun) {
   const auto put_started = [&](const char* name, const char* started, const char* sha256) {
     Json record = record_of({{"size", "small"}}, {1, 2, 3});

@@ -59,6 +59,27 @@ TEST(DeviceFile, HasWhatProbesFound) {
             std::string::npos);
 }
 
+TEST(DeviceFile, FiguresOfProbesAreNoSlipsAndNothingAbsurd) {
+  const std::string head = std::string(least) + "[peak]\nmemory_gbytes_per_s = 50\n";
+  EXPECT_EQ(refusal(head + "[event]\ngap_us = 2\nresolution_ns = 32\n"), "");
+  EXPECT_NE(refusal(head + "[event]\ncaptured_as = 2\n").find("d.toml:8:"), std::string::npos);
+  EXPECT_NE(refusal(head + "[event]\ncaptured_as = 2\n").find("did you mean 'captured_us'?"), std::string::npos);
+  for (const char* line :
+       {"captured_us = nan", "captured_us = 1e10", "least_gap_us = -1", "gap_us = nan", "gap_us = inf"})
+    EXPECT_NE(refusal(head + "[event]\n" + line + "\n").find("expected a number"), std::string::npos) << line;
+}
+
+// Nobody could measure anything because of a file of another device.
+TEST(DeviceFile, OneThatIsWrongIsLeftOutAndNamed) {
+  const assay::test::TemporaryFolder folder;
+  std::ofstream(folder.path() / "mine.toml") << "kind = \"cuda\"\nname = 3\n";
+  std::ofstream(folder.path() / "x.toml") << least << "[peak]\nmemory_gbytes_per_s = 50\n[graph]\nlaunch_us = 5\n";
+  const FoundFacts found = facts_of_device("cuda", "X", folder.path());
+  EXPECT_EQ(found.facts.graph_launch_us, 5);
+  ASSERT_EQ(found.notes.size(), 1u);
+  EXPECT_NE(found.notes[0].find("mine.toml:2:8: name: expected a text"), std::string::npos) << found.notes[0];
+}
+
 TEST(DeviceFile, MistakesHaveTheirPlace) {
   EXPECT_NE(refusal("kind = ").find("d.toml:1:"), std::string::npos);
   EXPECT_NE(refusal("kind = \"tpu\"\n").find("d.toml:1:8: kind: is 'tpu'; expected cuda or cpu"), std::string::npos);

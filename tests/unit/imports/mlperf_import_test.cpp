@@ -48,12 +48,12 @@ TEST(Mlperf, TimesAndUnits) {
   EXPECT_EQ(notes(run), "left out, since they are no numbers: eval_stop without its start, list\n");
 }
 
-std::string inference_log(const char* validity) {
+std::string inference_log(const char* validity, const char* errors = "0", const char* time_ms = "109.447312") {
   std::string log;
-  const auto add = [&log](const char* key, const std::string& value) {
-    log += fmt::format(R"(:::MLLOG {{"key": "{}", "value": {}, "time_ms": 109.447312, "namespace": "mlperf::logging", )"
+  const auto add = [&log, time_ms](const char* key, const std::string& value) {
+    log += fmt::format(R"(:::MLLOG {{"key": "{}", "value": {}, "time_ms": {}, "namespace": "mlperf::logging", )"
                        R"("event_type": "POINT_IN_TIME", "metadata": {{"is_error": false}}}})",
-                       key, value);
+                       key, value, time_ms);
     log += '\n';
   };
   add("loadgen_version", R"("6.0.17 @ d6147c7eb7")");
@@ -69,7 +69,7 @@ std::string inference_log(const char* validity) {
   add("result_mean_latency_ns", "657782");
   add("result_90.00_percentile_latency_ns", "609616");
   add("result_97.00_percentile_latency_ns", "669384");
-  add("num_errors", "0");
+  add("num_errors", errors);
   return log;
 }
 
@@ -90,6 +90,17 @@ TEST(Mlperf, InferenceIsInNanoseconds) {
   const ImportedRun invalid = detected(inference_log("INVALID"));
   EXPECT_EQ(invalid.records[0].result.reason, "result_validity is INVALID");
   EXPECT_FALSE(invalid.records[0].result.phases);
+}
+
+// The last of them does not decide for all.
+TEST(Mlperf, InferenceOfTwoRunsIsTwoCases) {
+  const ImportedRun run = detected(inference_log("INVALID") + inference_log("VALID", "0", "7.5"));
+  ASSERT_EQ(run.records.size(), 2u);
+  EXPECT_EQ(run.records[0].result.reason, "result_validity is INVALID");
+  EXPECT_TRUE(run.records[1].result.is_ok());
+  EXPECT_EQ(run.records[1].identity.index, 1);
+  EXPECT_EQ(detected(inference_log("VALID", R"("3")")).records[0].result.reason, "num_errors is 3");
+  EXPECT_EQ(detected(inference_log("VALID", R"("many")")).records[0].result.reason, "num_errors is \"many\"");
 }
 
 TEST(PytestBenchmark, ParametersThatAreNoneOrNotThere) {

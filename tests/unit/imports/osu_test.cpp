@@ -5,6 +5,7 @@
 
 #include "imported_run.hpp"
 #include "imports/formats.hpp"
+#include "imports/making_records.hpp"
 
 namespace assay::host::imports {
 namespace {
@@ -102,6 +103,30 @@ TEST(Osu, SettingsBeforeItsName) {
       "# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n1                       0.41\n");
   ASSERT_EQ(run.records.size(), 1u);
   EXPECT_EQ(param(run.records[0], "settings"), "Number of Sender threads: 1; Number of Receiver threads: 2");
+}
+
+TEST(Osu, OtherLinesBehindATableAreNoRows) {
+  const ImportedRun run = detected(
+      "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n0 0.00\n1  2.50\n4  9.50\n8 -3\n"
+      "16 1e300\n36893488147419103232 5\n2026 11\n32 Celsius\n");
+  ASSERT_EQ(run.records.size(), 6u);
+  EXPECT_TRUE(run.records[2].result.is_ok()) << "a row is missing before it";
+  EXPECT_EQ(run.records[3].result.reason, "its gbytes_per_s is -0.003");
+  EXPECT_FALSE(run.records[4].result.is_ok());
+  EXPECT_EQ(param(run.records[5], "bytes"), "36893488147419103232");
+  EXPECT_NE(notes(run).find("rows torn by other output and left out: 2"), std::string::npos) << notes(run);
+}
+
+TEST(Osu, TimesThatContradictEachOtherAreNone) {
+  ImportedRun run = detected(
+      "# OSU MPI Allreduce Latency Test v7.4\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)\n"
+      "1  2.00  1.00  3.00\n2  2.00  2.50  3.00\n4  2.00  1.00  1.50\n8  2.00  2.00  2.00\n");
+  ASSERT_EQ(run.records.size(), 4u);
+  fail_contradictions(run.records);
+  EXPECT_TRUE(run.records[0].result.is_ok() && run.records[3].result.is_ok());
+  EXPECT_EQ(run.records[1].result.reason,
+            "its times contradict each other: least 0.0025 ms, mean 0.002 ms, most 0.003 ms");
+  EXPECT_EQ(run.records[2].result.status, record::Status::failed);
 }
 
 TEST(Osu, WhatIsNoNumberIsNamed) {

@@ -137,6 +137,9 @@ TEST_F(Leftovers, OldRunsGoWhole) {
   for (const std::string& run : {old_run, new_run}) {
     put(run + "experiment.toml");
     put(run + "cases.jsonl", "{}\n");
+    for (const char* also : {"table.md", "bench_cpu_1gpu_20250101T000000Z.json", "kernels_case-0001.md", "report.html"})
+      put(run + also);
+    put(run + "batch/shards/0-0000/shard.json", R"({"cases": []})");
     put(run + "batch/shards/0-0000/attempts/0001/cases.jsonl", "{}\n");
   }
   put("results/x/20250103T000000Z-ab12/notes.txt");
@@ -156,6 +159,22 @@ TEST_F(Leftovers, OldRunsGoWhole) {
   EXPECT_FALSE(fs::is_symlink(folder_ / "results/x/latest"));
   EXPECT_TRUE(fs::exists(folder_ / new_run / "cases.jsonl"));
   EXPECT_TRUE(fs::exists(folder_ / "results/x/20250103T000000Z-ab12/notes.txt")) << "it is no run";
+}
+
+TEST_F(Leftovers, OldRunsStayWithWhatIsSomebodysOrWaits) {
+  const std::string runs[] = {"results/x/20250101T000000Z-ab12/", "results/x/20250102T000000Z-ab12/",
+                              "results/x/20250103T000000Z-ab12/", "results/x/20250104T000000Z-ab12/"};
+  for (const std::string& run : runs) {
+    put(run + "experiment.toml");
+    put(run + "cases.jsonl", "");
+  }
+  put(runs[0] + "notes.txt");
+  put(runs[1] + "out/x.safetensors");
+  put(runs[2] + "batch/shards/0-0000/shard.json", R"({"cases": [0]})");
+  put(runs[3] + "batch/submission.json", "{}");
+  EXPECT_TRUE(old_runs_below(folder_.path(), 1e12).empty());
+  fs::remove(folder_ / (runs[0] + "notes.txt"));
+  EXPECT_EQ(old_runs_below(folder_.path(), 1e12).size(), 1u);
 }
 
 TEST_F(Leftovers, LinksAreNotFollowed) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "support/temporary_folder.hpp"
@@ -90,6 +91,25 @@ TEST(NodeHealth, LimitsAndStatusesDecide) {
   wrong.result.status = record::Status::unsupported;
   EXPECT_TRUE(judge_node("n1", {fast, wrong}, {"/h.toml"}).is_healthy());
   EXPECT_FALSE(judge_node("n1", {wrong}, {"/h.toml"}).is_healthy()) << "nothing was looked at";
+}
+
+// Or a check without figures would pass every limit.
+TEST(NodeHealth, ALimitThatNothingWasHeldToIsAProblem) {
+  record::CaseRecord copy;
+  copy.identity.axes = {{"check", Value(std::string("copy"))}};
+  copy.result.status = record::Status::ok;
+  EXPECT_TRUE(judge_node("n1", {copy}, {"/h.toml"}).is_healthy()) << "its status is all that the site asks for";
+  EXPECT_EQ(
+      judge_node("n1", {copy}, {"/h.toml", {}, 80.0}).problems,
+      (std::vector<std::string>{"check=copy: its record has no rate, and the site asks for rates",
+                                "the site asks for gbytes_per_s of 80, and no record of the health check has it"}));
+  copy.result.rates = record::Rates{std::nullopt, 90.0, {}};
+  EXPECT_TRUE(judge_node("n1", {copy}, {"/h.toml", {}, 80.0}).is_healthy());
+  EXPECT_EQ(judge_node("n1", {copy}, {"/h.toml", 1.5, 80.0}).problems.size(), 1U);
+  copy.result.rates->gbytes_per_s = std::nan("");
+  const auto odd = judge_node("n1", {copy}, {"/h.toml"});
+  EXPECT_EQ(odd.problems, std::vector<std::string>{"check=copy: gbytes_per_s is nan, which is no figure"});
+  EXPECT_TRUE(odd.figures.empty());
 }
 
 TEST(NodeHealth, IsKeptForTheBatch) {

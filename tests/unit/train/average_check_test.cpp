@@ -162,6 +162,14 @@ TEST(AverageOfRanks, In16BitsMayDifferByTheRoundingsOfItsLayers) {
   EXPECT_EQ(verification::average_tolerance(workload::PrecisionPolicy{}, passes(28, false)), tolerance);
 }
 
+// Or the gradients of one rank would pass for the average of a deep model, and none of its averages would be right.
+TEST(AverageOfRanks, In16BitsOfADeepModelIsStillToldFromOneRanksOwn) {
+  constexpr workload::PrecisionPolicy bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
+  EXPECT_LT(verification::average_tolerance(bf16, passes(63, false)), 0.125);
+  EXPECT_EQ(verification::average_tolerance(bf16, passes(300, false)), 0.125);
+  EXPECT_EQ(verification::average_tolerance(bf16, passes(300, true, true)), 0.125);
+}
+
 // On a CPU both passes have the same roundings, through however many layers, unless another model made one of them.
 TEST(AverageOfRanks, OfPassesThatRepeatMayDifferByItsOwnRoundingsAlone) {
   constexpr workload::PrecisionPolicy bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
