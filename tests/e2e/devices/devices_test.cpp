@@ -85,8 +85,7 @@ TEST_F(Devices, CudaWithoutAGpuIsUnsupportedInTheDriversWords) {
   const json r = run_case("cuda", 1);
   EXPECT_EQ(r.value("status", ""), "unsupported") << r;
   const std::string reason = r.value("reason", "");
-  EXPECT_TRUE(std::regex_search(reason, std::regex("no NVIDIA driver is installed|no CUDA-capable device")))
-      << reason;
+  EXPECT_TRUE(std::regex_search(reason, std::regex("no NVIDIA driver is installed|no CUDA-capable device"))) << reason;
 }
 
 TEST_F(Devices, AutoWithoutAGpuTakesTheCpuAndSaysWhy) {
