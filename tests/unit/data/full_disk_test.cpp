@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <iostream>
+#include <utility>
 
 #include "dataset_fixture.hpp"
 #include "processes.hpp"
@@ -84,10 +85,10 @@ TEST_F(FullDisk, FillsUpOnTheWay) {
     if (::mount("none", disk.c_str(), "tmpfs", 0, "size=24m") != 0) return no_mount;
     bool filled = false;
     const Progress fill = [&](std::uint64_t, std::uint64_t) {
+      if (std::exchange(filled, true)) return;  // opening the file again would empty it
       std::ofstream other(disk + "/other", std::ios::binary);
       const std::string block(1 << 16, 'x');
-      while (!filled && other.write(block.data(), 1 << 16).flush()) continue;
-      filled = true;
+      while (other.write(block.data(), 1 << 16).flush()) continue;
     };
     return how_it_fails(disk, parameters, fill,
                         {"shard_000", ".partial: writing: No space left on device; remedy: make room", "and cleared"});
