@@ -24,6 +24,7 @@
 #include "common/fd.hpp"
 #include "common/files.hpp"
 #include "common/sha256.hpp"
+#include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
 #include "launch/signals.hpp"
 #include "shard/attempt.hpp"
@@ -73,7 +74,7 @@ class Pulse {
 
  private:
   void write() {
-    state_.alive_s = shard::seconds_since_1970();
+    state_.alive_s = seconds_since_1970();
     try {
       write_runner_state(run_, state_);
     } catch (const StorageError& e) {  // the next sign of life may come through
@@ -123,7 +124,7 @@ class Runner {
   }
   bool is_alive(const std::string& host) const {
     const auto state = read_runner_state(run_, host);
-    return state && state->is_alive(shard::seconds_since_1970());
+    return state && state->is_alive(seconds_since_1970());
   }
 
   // A host runs one shard at a time, of whichever batch of this user.
@@ -164,7 +165,7 @@ class Runner {
       auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;
       for (; member != host_; std::this_thread::sleep_for(look)) {
         const auto state = read_runner_state(run_, member);
-        const bool is_here = state && state->is_alive(shard::seconds_since_1970());
+        const bool is_here = state && state->is_alive(seconds_since_1970());
         if (is_here && state->array == array.number) break;
         if (is_told_to_end() || is_cancelled(array)) return;
         if (is_here) give_up_at = std::chrono::steady_clock::now() + patience_with_others;  // it is at an earlier array
@@ -183,7 +184,7 @@ class Runner {
     const auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;
     for (bool is_seen = false; !is_told_to_end(); std::this_thread::sleep_for(look)) {
       const auto state = read_runner_state(run_, leader);
-      const bool is_here = state && state->is_alive(shard::seconds_since_1970());
+      const bool is_here = state && state->is_alive(seconds_since_1970());
       is_seen = is_seen || is_here;
       const bool is_past = is_here && state->array > array.number;
       const bool has_ended = state && state->state == "ended" && state->launch == launch_;
@@ -286,7 +287,7 @@ class Runner {
 int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {
   // One runner of a batch on a host; `assay submit RUN` starts another where it is not known to live.
   if (const auto state = read_runner_state(run, host);
-      state && state->is_alive(shard::seconds_since_1970()) && ::kill(static_cast<pid_t>(state->pid), 0) == 0)
+      state && state->is_alive(seconds_since_1970()) && ::kill(static_cast<pid_t>(state->pid), 0) == 0)
     return exit_ok;
   return Runner(run, host, launch).run();
 }

@@ -12,6 +12,7 @@
 
 #include "batch/status.hpp"
 #include "common/files.hpp"
+#include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
 #include "hosts/host_launch.hpp"
 #include "shard/journal.hpp"
@@ -84,15 +85,9 @@ std::optional<RunnerState> read_runner_state(const fs::path& run, const std::str
 }
 
 std::vector<std::string> group_of(const Shape& shape, const std::vector<SshHost>& hosts, const std::string& host) {
-  std::vector<std::string> group;
-  if (!shape.node.empty()) {
-    for (std::string rest = shape.node; !rest.empty();) {
-      const std::size_t plus = rest.find('+');
-      group.push_back(rest.substr(0, plus));
-      rest = plus == std::string::npos ? "" : rest.substr(plus + 1);
-    }
+  std::vector<std::string> group = names_of_nodes(shape.node);
+  if (!shape.node.empty())
     return std::find(group.begin(), group.end(), host) == group.end() ? std::vector<std::string>{} : group;
-  }
   const auto size = static_cast<std::size_t>(shape.nodes);
   const auto at = std::find_if(hosts.begin(), hosts.end(), [&](const SshHost& each) { return each.name == host; });
   const std::size_t begin = static_cast<std::size_t>(at - hosts.begin()) / size * size;
@@ -140,7 +135,7 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
       connections.next(50ms);
       std::erase_if(open, [&](std::size_t i) {
         const auto state = read_runner_state(run_, hosts_[i].name);
-        return state && (state->launch == launch || state->is_alive(shard::seconds_since_1970()));
+        return state && (state->launch == launch || state->is_alive(seconds_since_1970()));
       });
       if (std::chrono::steady_clock::now() > deadline)
         throw SchedulerError(
@@ -154,7 +149,7 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
 }
 
 std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) const try {
-  const double now_s = shard::seconds_since_1970();
+  const double now_s = seconds_since_1970();
   std::vector<RunnerState> alive;
   bool is_waiting = true;
   for (const SshHost& host : hosts_)

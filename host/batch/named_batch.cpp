@@ -6,6 +6,7 @@
 
 #include "batch/site_kinds.hpp"
 #include "common/usage_error.hpp"
+#include "common/utc.hpp"
 #include "results/find_runs.hpp"
 #include "results/reader.hpp"
 #include "shard/journal.hpp"
@@ -50,7 +51,7 @@ RunStatus status_of(const fs::path& run) {
   // queue meanwhile has written its files before.
   const Submission submission = read_submission(run);
   auto [queue, problem] = queue_or_problem(*scheduler_of(submission, run), submission.users);
-  return read_status(run, submission, queue, problem, shard::seconds_since_1970());
+  return read_status(run, submission, queue, problem, seconds_since_1970());
 }
 
 }  // namespace assay::host::batch

@@ -104,7 +104,7 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
   fmt::print("node-hours used: {:.2f}", status.node_hours_used);
   if (status.expected_end_s) fmt::print("; expected end by the budgets: {}", time_text(*status.expected_end_s));
   fmt::print("\n");
-  const double now = shard::seconds_since_1970();
+  const double now = seconds_since_1970();
   {
     Lines lines(all);
     for (const CaseStatus& c : status.cases)

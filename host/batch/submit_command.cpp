@@ -18,6 +18,7 @@
 #include "common/sha256.hpp"
 #include "common/suggest.hpp"
 #include "common/usage_error.hpp"
+#include "common/utc.hpp"
 #include "console/mistakes.hpp"
 #include "record/json.hpp"
 #include "results/output_place.hpp"
@@ -265,7 +266,7 @@ class SubmitCommand {
     submission.plugin_hash = each.loaded.target.file_hash;
     submission.kind = site.kind, submission.hosts = site.hosts, submission.name_space = site.name_space;
     submission.site = fs::absolute(site.file).lexically_normal().string(), submission.cluster = site.cluster,
-    submission.submitted_s = shard::seconds_since_1970();
+    submission.submitted_s = seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
     create_folders(batch_folder(run));
     const SubmissionLock lock(run);
@@ -361,7 +362,7 @@ class SubmitCommand {
     const auto queue_now =
         scheduler_of(submission, run)
             ->queue(submission.users);  // no case is submitted again while nobody knows whether its job lives
-    const RunStatus status = read_status(run, submission, queue_now, "", shard::seconds_since_1970());
+    const RunStatus status = read_status(run, submission, queue_now, "", seconds_since_1970());
     std::vector<std::int64_t> chosen;
     std::map<fs::path, std::vector<std::int64_t>> by_shard;  // that have them now
     std::map<std::int64_t, std::int64_t> unfinished;

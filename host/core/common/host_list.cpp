@@ -97,6 +97,16 @@ std::vector<SshHost> hosts_in(const std::vector<std::string>& texts, std::string
   return hosts;
 }
 
+std::vector<std::string> names_of_nodes(std::string_view node) {
+  std::vector<std::string> names;
+  while (!node.empty()) {
+    const std::size_t plus = node.find('+');
+    names.emplace_back(node.substr(0, plus));
+    node = plus == std::string_view::npos ? "" : node.substr(plus + 1);
+  }
+  return names;
+}
+
 std::int64_t slots_of(const std::vector<SshHost>& hosts) {
   std::int64_t slots = 0;
   for (const SshHost& host : hosts) slots += host.slots;

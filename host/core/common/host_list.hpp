@@ -32,6 +32,9 @@ std::vector<SshHost> hosts_in_file(const std::filesystem::path& file);
 // Throws UsageError that names `where`.
 std::vector<SshHost> hosts_in(const std::vector<std::string>& texts, std::string_view where);
 
+// The machines that a setting [cluster] node names: "n1+n2" are two. None of "".
+std::vector<std::string> names_of_nodes(std::string_view node);
+
 std::int64_t slots_of(const std::vector<SshHost>& hosts);
 
 }  // namespace assay::host

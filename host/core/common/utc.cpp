@@ -27,6 +27,10 @@ Fields split(WallTime time) {
 
 }  // namespace
 
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 std::string utc_stamp(WallTime time) {
   const Fields f = split(time);
   return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}Z", f.year, f.month, f.day, f.hour, f.minute, f.second);

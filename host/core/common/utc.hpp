@@ -9,6 +9,8 @@ namespace assay::host {
 
 using WallTime = std::chrono::system_clock::time_point;
 
+double seconds_since_1970();  // now, by this machine's clock
+
 std::string utc_stamp(WallTime time);    // "20261120T120000Z", for names of files and folders
 std::string utc_text(WallTime time);     // "2026-11-20T12:00:00Z", for records
 std::string utc_text_ms(WallTime time);  // "2026-11-20T12:00:00.042Z", for events

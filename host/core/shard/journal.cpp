@@ -42,10 +42,6 @@ std::optional<JournalEntry> entry_from(std::string_view line) {
 
 }  // namespace
 
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
   fd_ = Fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd_) throw_storage_error("open", file_, errno);

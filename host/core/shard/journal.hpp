@@ -38,6 +38,4 @@ class Journal {
 // The whole entries of the file, in its order; none where there is no file. A torn last line does not count.
 std::vector<JournalEntry> read_journal(const std::filesystem::path& file);
 
-double seconds_since_1970();
-
 }  // namespace assay::host::shard

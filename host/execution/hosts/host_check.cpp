@@ -13,6 +13,7 @@
 
 #include "common/files.hpp"
 #include "common/sha256.hpp"
+#include "common/utc.hpp"
 
 namespace assay::host::hosts {
 namespace {
@@ -32,11 +33,11 @@ std::string text_of_shared_file(const fs::path& file) {
   }
 }
 
-}  // namespace
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+std::string remedy_by_copying(const fs::path& file, const SshHost& host) {
+  return fmt::format("copy it (rsync -a {0} {1}:{0}), or share the folder", file.string(), host.name);
 }
+
+}  // namespace
 
 CheckedFile checked_file(const fs::path& path) {
   const fs::path absolute = fs::absolute(path).lexically_normal();
@@ -119,6 +120,12 @@ void remove_shared_file(const fs::path& shared, const std::string& name) {
   if (!name.empty()) fs::remove(shared / name, ignored);
 }
 
+std::string other_file_text(const fs::path& file, const std::string& hash_there, const std::string& hash_here,
+                            const SshHost& host) {
+  return fmt::format("{} is another file there: SHA-256 {} there, {} here; {}", file.string(), short_hash(hash_there),
+                     short_hash(hash_here), remedy_by_copying(file, host));
+}
+
 std::vector<std::string> problems_in(const Json& answer, const HostCheck& check, const SshHost& host,
                                      const SshHost& first) {
   std::vector<std::string> problems;
@@ -126,14 +133,12 @@ std::vector<std::string> problems_in(const Json& answer, const HostCheck& check,
   const auto add = [&](const std::string& text) { problems.push_back(host.name + ": " + text); };
   for (std::size_t i = 0; i < check.files.size(); ++i) {
     const CheckedFile& file = check.files[i];
-    const std::string path = file.path.string();
     const Json& there = found.at("files").at(i);
-    const std::string copying = fmt::format("copy it (rsync -a {0} {1}:{0}), or share the folder", path, host.name);
     if (there.contains("problem"))
-      add(fmt::format("{}: {}; {}", path, there.at("problem").get<std::string>(), copying));
+      add(fmt::format("{}: {}; {}", file.path.string(), there.at("problem").get<std::string>(),
+                      remedy_by_copying(file.path, host)));
     else if (const std::string hash = there.at("hash"); hash != file.hash)
-      add(fmt::format("{} is another file there: SHA-256 {} there, {} here; {}", path, short_hash(hash),
-                      short_hash(file.hash), copying));
+      add(other_file_text(file.path, hash, file.hash, host));
   }
   if (const std::string problem = found.at("folder"); !problem.empty())
     add(fmt::format("the working folder {}: {}; make it there, or share it", check.folder.string(), problem));

@@ -35,11 +35,13 @@ nlohmann::json question(const HostCheck& check, bool writes_shared_file);
 nlohmann::json answer(const nlohmann::json& question);
 void remove_shared_file(const std::filesystem::path& shared, const std::string& name);
 
+// What to say of a file that another one stands for on the host, by their hashes, with the remedy.
+std::string other_file_text(const std::filesystem::path& file, const std::string& hash_there,
+                            const std::string& hash_here, const SshHost& host);
 // A line for each thing that is wrong, with its remedy; the host's name before it. `first`: which has written the file.
 std::vector<std::string> problems_in(const nlohmann::json& answer, const HostCheck& check, const SshHost& host,
                                      const SshHost& first);
 
-double seconds_now();  // since 1970, by this machine's clock
 inline constexpr double most_clock_offset_s = 5;
 // Nothing when the clock of the host is near enough. `asked_s`, `answered_s`: when this machine did so.
 std::string clock_problem(double asked_s, double there_s, double answered_s, const SshHost& host);

@@ -9,6 +9,7 @@
 
 #include "common/command.hpp"
 #include "common/sha256.hpp"
+#include "common/utc.hpp"
 #include "hosts/rank_keeper.hpp"
 
 namespace assay::host::hosts {
@@ -119,10 +120,7 @@ std::string HostConnections::reason_of(std::size_t host, int code) {
   const CommandAnswer there = run_command(ssh_call(hosts_[host], control_, hash_command(program_)), 20s);
   const std::string hash = there.out.substr(0, there.out.find(' '));
   if (!there.is_good() || hash.size() != 64 || hash == program_hash_) return reason;
-  return fmt::format(
-      "{0} is another file there: SHA-256 {1} there, {2} here; copy it (rsync -a {0} {3}:{0}), or share "
-      "the folder",
-      program_.string(), short_hash(hash), short_hash(program_hash_), hosts_[host].name);
+  return other_file_text(program_, hash, program_hash_, hosts_[host]);
 }
 
 std::vector<std::vector<std::string>> HostConnections::problems(const HostCheck& check) {
@@ -163,16 +161,13 @@ std::vector<std::vector<std::string>> HostConnections::problems(const HostCheck&
       has_greeted[i] = true;
       deadline = std::max(deadline, Clock::now() + patience_with_answer);
       if (const std::string there = message.at("program"); there != program_hash_) {
-        give_up(i,
-                fmt::format("{0} is another file there: SHA-256 {1} there, {2} here; copy it (rsync -a {0} {3}:{0}), "
-                            "or share the folder",
-                            program_.string(), short_hash(there), short_hash(program_hash_), hosts_[i].name));
+        give_up(i, other_file_text(program_, there, program_hash_, hosts_[i]));
       } else {
-        asked_s[i] = seconds_now();
+        asked_s[i] = seconds_since_1970();
         send(i, {{"do", "time"}});
       }
     } else if (message.contains("time_s")) {
-      if (const std::string problem = clock_problem(*asked_s[i], message.at("time_s"), seconds_now(), hosts_[i]);
+      if (const std::string problem = clock_problem(*asked_s[i], message.at("time_s"), seconds_since_1970(), hosts_[i]);
           !problem.empty())
         problems[i].push_back(problem);
       has_clock[i] = true;

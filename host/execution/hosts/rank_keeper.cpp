@@ -23,6 +23,7 @@
 #include "common/host_name.hpp"
 #include "common/process_tree.hpp"
 #include "common/sha256.hpp"
+#include "common/utc.hpp"
 #include "hosts/host_check.hpp"
 #include "launch/signals.hpp"
 
@@ -144,7 +145,7 @@ class RankKeeper {
 
   void obey(const Json& order) {
     const std::string what = order.at("do");
-    if (what == "time") say({{"time_s", seconds_now()}});
+    if (what == "time") say({{"time_s", seconds_since_1970()}});
     if (what == "check") {
       shared_ = order.at("shared").get<std::string>();
       if (order.at("write").get<bool>()) shared_name_ = order.at("shared_name");

@@ -6,6 +6,7 @@
 
 #include "common/command.hpp"
 #include "common/files.hpp"
+#include "common/utc.hpp"
 #include "results/case_order.hpp"
 #include "results/reader.hpp"
 #include "shard/journal.hpp"
@@ -108,7 +109,7 @@ shard::NodeHealth check_node_health(const fs::path& batch_folder, const std::str
         fmt::format("the health check {}: {}", rule.experiment,
                     answer.timed_out ? fmt::format("took more than {} s", rule.timeout_s) : answer.complaint()));
   }
-  health.node = node, health.job = start.job, health.at_s = shard::seconds_since_1970();
+  health.node = node, health.job = start.job, health.at_s = seconds_since_1970();
   shard::write_node_health(batch_folder, health);
   return health;
 }

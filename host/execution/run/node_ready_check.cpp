@@ -9,6 +9,7 @@
 
 #include "common/device_kinds.hpp"
 #include "common/files.hpp"
+#include "common/utc.hpp"
 #include "shard/journal.hpp"
 #include "telemetry/environment.hpp"
 
@@ -94,7 +95,7 @@ std::string problem_of_device(const shard::SitePromise& promised, const std::str
 shard::NodeReady check_node_ready(const NodeReadyQuestion& question, const LoadResult& loaded) {
   shard::NodeReady ready;
   ready.node = question.node;
-  ready.at_s = shard::seconds_since_1970();
+  ready.at_s = seconds_since_1970();
   check_environment(question, ready);
   for (const experiment::Mistake& mistake : loaded.mistakes) ready.problems.push_back(mistake.to_string());
   if (loaded.loaded) check_devices(question, *loaded.loaded, ready);

@@ -18,6 +18,7 @@
 
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
+#include "common/host_list.hpp"
 #include "common/host_name.hpp"
 #include "common/sha256.hpp"
 #include "common/utc.hpp"
@@ -113,8 +114,7 @@ class ShardRun {
       ended.reason = e.what();
     }
     try {
-      if (!folder_.empty())
-        shard::write_end(folder_, {name_of(ended.verdict), ended.reason, shard::seconds_since_1970()});
+      if (!folder_.empty()) shard::write_end(folder_, {name_of(ended.verdict), ended.reason, seconds_since_1970()});
     } catch (const StorageError& e) {  // the verdict below is then all there is
       listener_.message(e.what());
     }
@@ -126,8 +126,7 @@ class ShardRun {
 
  private:
   bool claim() {
-    const shard::AttemptClaim mine{options_.start, host_name(), ::getpid(), options_.nodes,
-                                   shard::seconds_since_1970()};
+    const shard::AttemptClaim mine{options_.start, host_name(), ::getpid(), options_.nodes, seconds_since_1970()};
     const shard::Claimed claimed = claim_next_attempt(options_.folder, mine, options_.is_over);
     holder_ = claimed.holder;
     number_ = claimed.number;
@@ -248,7 +247,7 @@ class ShardRun {
       is_first = false;
       listener_.case_started(next.values, i, order.size());
       at_hand_ = order[i];
-      journal.append({JournalEntry::Event::begin, order[i], shard::seconds_since_1970(), ""});
+      journal.append({JournalEntry::Event::begin, order[i], seconds_since_1970(), ""});
       show("load", 0, 0, "", "");
       RecordedCase ran;
       if (const auto problem = problem_of_place(next.values))
@@ -265,8 +264,7 @@ class ShardRun {
       if (ran.record) {
         ran.record->environment = part.environment_id();
         part.append(*ran.record);
-        journal.append(
-            {JournalEntry::Event::end, order[i], shard::seconds_since_1970(), ran.record->result.status_text()});
+        journal.append({JournalEntry::Event::end, order[i], seconds_since_1970(), ran.record->result.status_text()});
         listener_.case_finished(*ran.record);
         if (options_.plan.is_canary && !is_good_canary(ran.record->result.status_text()))
           return {Verdict::canary,
@@ -277,7 +275,7 @@ class ShardRun {
         if (is_out_of_time()) return out_of_time(order[i], ran.record.has_value());
         // srun ends the whole step when one of its processes has died: the case may have taken that one with it.
         if (const std::string death = ran.record ? "" : crew_->death(); !death.empty()) return {Verdict::more, death};
-        if (!ran.record) journal.append({JournalEntry::Event::left, order[i], shard::seconds_since_1970(), ""});
+        if (!ran.record) journal.append({JournalEntry::Event::left, order[i], seconds_since_1970(), ""});
         return {Verdict::stopped, "the job was told to end"};
       }
     }
@@ -304,12 +302,8 @@ class ShardRun {
     if (static_cast<std::int64_t>(here.size()) != c.cluster.nodes)
       return fmt::format("[cluster] nodes is {}, but the step of job {} runs on {} ({}); look at the site's options",
                          c.cluster.nodes, options_.start.job, here.size(), fmt::join(here, ", "));
-    std::set<std::string> wanted;
-    for (std::string rest = c.cluster.node.value_or(""); !rest.empty();) {
-      const std::size_t plus = rest.find('+');
-      wanted.insert(rest.substr(0, plus));
-      rest = plus == std::string::npos ? "" : rest.substr(plus + 1);
-    }
+    const std::vector<std::string> names = names_of_nodes(c.cluster.node.value_or(""));
+    const std::set<std::string> wanted(names.begin(), names.end());
     if (!wanted.empty() && wanted != here)
       return fmt::format("[cluster] node is {}, but job {} runs on {}; look at the site's options", *c.cluster.node,
                          options_.start.job, fmt::join(here, ", "));
@@ -321,7 +315,7 @@ class ShardRun {
     try {
       return run_and_record(planned, context);
     } catch (const std::exception&) {
-      journal.append({JournalEntry::Event::left, planned.values.index, shard::seconds_since_1970(), ""});
+      journal.append({JournalEntry::Event::left, planned.values.index, seconds_since_1970(), ""});
       throw;
     }
   }
@@ -387,14 +381,14 @@ class ShardRun {
         full_record(planned, target_, std::move(result), utc_text(std::chrono::system_clock::now()));
     record.environment = part.environment_id();
     part.append(record);
-    journal.append({JournalEntry::Event::quarantine, planned.values.index, shard::seconds_since_1970(), "crashed"});
+    journal.append({JournalEntry::Event::quarantine, planned.values.index, seconds_since_1970(), "crashed"});
     listener_.case_finished(record);
   }
 
   void show(const char* stage, std::int64_t step, std::int64_t steps, const std::string& phase,
             const std::string& part) {
     listener_.progress(stage, step, steps, phase, part);
-    const double now = shard::seconds_since_1970();
+    const double now = seconds_since_1970();
     if (now - shown_at_s_ < progress_period_s) return;
     shown_at_s_ = now;
     try {

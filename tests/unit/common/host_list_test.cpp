@@ -28,6 +28,12 @@ TEST(HostList, WhatSshOrAShellWouldReadOtherwiseIsNoHost) {
     EXPECT_FALSE(parse_host(text)) << text;
 }
 
+TEST(HostList, APlusJoinsTheNodesOfACase) {
+  EXPECT_EQ(names_of_nodes("n1+n2+n3"), (std::vector<std::string>{"n1", "n2", "n3"}));
+  EXPECT_EQ(names_of_nodes("n1"), std::vector<std::string>{"n1"});
+  EXPECT_TRUE(names_of_nodes("").empty());
+}
+
 TEST(HostList, AFileNamesItsLineAndKnowsOpenMpisForm) {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "hosts";
