@@ -41,7 +41,7 @@ std::string little_endian(Number number) {
   return bytes;
 }
 
-// Of a checksum beside what it is of, TFRecord stores another number.
+// TFRecord stores a checksum rotated and shifted: TensorFlow, core/lib/hash/crc32c.h, kMaskDelta.
 std::string masked_checksum(std::string_view bytes) {
   return little_endian<std::uint32_t>(std::rotr(checksum(bytes), 15) + 0xA282EAD8U);
 }
@@ -140,7 +140,7 @@ std::string bytes_of(const record::CaseRecord& record) {
   return file.bytes();
 }
 
-// Of letters, digits, dots, dashes and underscores; not too long for a folder.
+// The name has letters, digits, dots, dashes and underscores, and is not too long for a folder.
 std::string folder_of(const std::string& text) {
   constexpr std::size_t longest = 80;
   std::string name;

@@ -37,7 +37,7 @@ std::optional<double> spread_of(std::optional<double> number);
 // As a parameter: a number, a bool, or a text. A whole number beyond 64 bits with a sign is a text.
 std::optional<Value> value_of(const Json& value);
 
-// Of a text: a number where it is written as one is shown here. "3.10" and "3.1" are two texts of one number, and two
+// Returns a number where the text is spelt as assay shows that number, and the text otherwise: "3.10" and "3.1" are two
 // cases.
 Value value_of_text(const std::string& text);
 

@@ -66,10 +66,7 @@ class CaseRun {
     const experiment::FoundFacts described = experiment::facts_of_device(spec_.device_kind, result_.device->name);
     facts_ = described.facts;
     for (const std::string& note : described.notes) result_.note(note);
-    telemetry::PowerReadings power;
-    if (facts_.power_average_ms) power.average_s = *facts_.power_average_ms * 1e-3;
-    if (facts_.energy_period_ms) power.energy_period_s = *facts_.energy_period_ms * 1e-3;
-    window_->sampler().attach(device_->api(), device_->handle(), power);
+    window_->sampler().attach(device_->api(), device_->handle(), power_readings_of(facts_));
     window_->sampler().add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema());
     workload_->connect(*services_, *device_);
@@ -414,13 +411,7 @@ class CaseRun {
   }
 
   void note_memory() {
-    const measure::MemoryLedger& ledger = services_->memory().ledger();
-    result_.memory = memory_of(ledger);
-    // Of a case that was refused before it could take any, 0 would be no figure of it.
-    if (result_.status != record::Status::ok && ledger.moments().empty() && ledger.peak_total() == 0)
-      result_.memory = record::Memory{};
-    if (result_.memory->step_peak_mib) result_.memory->step_peak_mib->samples = step_peaks_mib_;
-    result_.memory->process_peak_mib = process_peak_mib();
+    result_.memory = memory_of(services_->memory().ledger(), result_.status, step_peaks_mib_);
     memory_use_->tell(*result_.memory, result_.telemetry);
   }
 

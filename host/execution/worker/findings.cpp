@@ -90,8 +90,19 @@ record::Device device_of(const assay_device_api& api, std::int32_t ordinal, cons
   return device;
 }
 
-record::Memory memory_of(const measure::MemoryLedger& ledger) {
+telemetry::PowerReadings power_readings_of(const experiment::DeviceFacts& facts) {
+  telemetry::PowerReadings power;
+  if (facts.power_average_ms) power.average_s = *facts.power_average_ms * 1e-3;
+  if (facts.energy_period_ms) power.energy_period_s = *facts.energy_period_ms * 1e-3;
+  return power;
+}
+
+record::Memory memory_of(const measure::MemoryLedger& ledger, record::Status status,
+                         const std::vector<double>& step_peaks_mib) {
   record::Memory memory;
+  memory.process_peak_mib = process_peak_mib();
+  // A case that was refused before it could take any memory has no figures: 0 would be none of it.
+  if (status != record::Status::ok && ledger.moments().empty() && ledger.peak_total() == 0) return memory;
   memory.moments.emplace();
   for (const measure::MemoryMoment& m : ledger.moments())
     memory.moments->push_back({m.name, amounts_mib(m.current), amounts_mib(m.peak),
@@ -100,7 +111,8 @@ record::Memory memory_of(const measure::MemoryLedger& ledger) {
   memory.peak_total_mib = static_cast<double>(ledger.peak_total()) / mib;
   if (const measure::StepPeaks peaks = ledger.step_peaks(); peaks.steps > 0)
     memory.step_peak_mib = record::StepPeak{
-        {peaks.mean() / mib, static_cast<double>(peaks.min) / mib, static_cast<double>(peaks.max) / mib}, {}};
+        {peaks.mean() / mib, static_cast<double>(peaks.min) / mib, static_cast<double>(peaks.max) / mib},
+        step_peaks_mib};
   return memory;
 }
 

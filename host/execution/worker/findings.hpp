@@ -2,11 +2,13 @@
 #pragma once
 #include <assay/device.h>
 
+#include "experiment/device_description.hpp"
 #include "measure/loop.hpp"
 #include "measure/memory_ledger.hpp"
 #include "plugin/schema.hpp"
 #include "record/case_record.hpp"
 #include "telemetry/contention.hpp"
+#include "telemetry/telemetry_figures.hpp"
 #include "worker/case_spec.hpp"
 
 #include <optional>
@@ -16,7 +18,10 @@
 namespace assay::host::worker {
 
 record::Device device_of(const assay_device_api& api, std::int32_t ordinal, const assay_device_info& info);
-record::Memory memory_of(const measure::MemoryLedger& ledger);
+// `step_peaks_mib`: of each measured step.
+record::Memory memory_of(const measure::MemoryLedger& ledger, record::Status status,
+                         const std::vector<double>& step_peaks_mib);
+telemetry::PowerReadings power_readings_of(const experiment::DeviceFacts& facts);
 // The most that this process, or one that it has waited for, has had in memory.
 double process_peak_mib();
 // `told_phases`: the steps that tell the workload's phases, which are shares of these steps' mean.
