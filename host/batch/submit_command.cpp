@@ -161,7 +161,7 @@ class SubmitCommand {
           node_hours, site.file.string(), *site.limits.node_hours, site.kind));
     if (request_.dry_run) {
       print_plans(prepared, site, node_hours);
-      return print_forecasts(prepared, site);
+      return print_plans(prepared, site);
     }
     // All of them before the first is written.
     for (const Prepared& each : prepared)
@@ -206,9 +206,9 @@ class SubmitCommand {
     return problems.empty() ? exit_ok : exit_usage;
   }
 
-  int print_forecasts(const std::vector<Prepared>& prepared, const Site& site) const {
+  int print_plans(const std::vector<Prepared>& prepared, const Site& site) const {
     int worst = exit_ok;
-    for (const Prepared& each : prepared) worst = std::max(worst, request_.forecast(each.loaded, site));
+    for (const Prepared& each : prepared) worst = std::max(worst, request_.plan_of_batch(each.loaded, site));
     return worst;
   }
 

@@ -15,7 +15,7 @@ struct SubmitRequest {
   std::optional<std::string> site, device, resubmit, output;
   bool dry_run = false, check = false;
   // Prints what the cases will take, for a dry run. Returns the exit code.
-  std::function<int(const run::LoadedExperiment&, const Site&)> forecast;
+  std::function<int(const run::LoadedExperiment&, const Site&)> plan_of_batch;
 };
 
 // Submits, shows, checks or goes on, as the request says. Returns the exit code. Throws UsageError,

@@ -1,7 +1,7 @@
 // assay describe-device
 #include "cli/options.hpp"
 #include "common/exit_code.hpp"
-#include "forecast/describe_device_command.hpp"
+#include "plan/describe_device_command.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -17,7 +17,7 @@ constexpr const char* about_describe_device =
 }  // namespace
 
 int describe_device_command(const Arguments& arguments) {
-  forecast::DescribeDeviceRequest request;
+  plan::DescribeDeviceRequest request;
   std::optional<std::string> device;
   Options options("assay describe-device [options]", about_describe_device);
   options.add("device", device, "cuda or cpu; auto, the default, is the GPU where there is one");
@@ -26,7 +26,7 @@ int describe_device_command(const Arguments& arguments) {
   options.add("output", request.output, "the file that is written (default: standard output)");
   if (!options.read(arguments)) return exit_ok;
   request.device = device.value_or(request.device);
-  return forecast::describe_device(request);
+  return plan::describe_device(request);
 }
 
 }  // namespace assay::host::cli

@@ -1,7 +1,7 @@
 // assay forecast
 #include "cli/options.hpp"
 #include "common/exit_code.hpp"
-#include "scaling/forecast_command.hpp"
+#include "forecast/forecast_command.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -17,7 +17,7 @@ constexpr const char* about_forecast =
 }  // namespace
 
 int forecast_command(const Arguments& arguments) {
-  scaling::ForecastRequest request;
+  forecast::ForecastRequest request;
   Options options("assay forecast RUN [RUN ...] --ranks N,N [options]", about_forecast);
   options.add("ranks", request.ranks, "the numbers of ranks to look at: 8,64,512,4096");
   options.add("from-ranks", request.from_ranks, "take only records on these numbers of ranks; without it all");
@@ -28,7 +28,7 @@ int forecast_command(const Arguments& arguments) {
   options.add("json", request.json, "print JSON");
   options.positional("run", request.runs);
   if (!options.read(arguments)) return exit_ok;
-  return scaling::forecast_steps(request);
+  return forecast::forecast_steps(request);
 }
 
 }  // namespace assay::host::cli

@@ -2,7 +2,7 @@
 #include "cli/options.hpp"
 #include "common/exit_code.hpp"
 #include "console/kernels_command.hpp"
-#include "forecast/counted_beside_plan.hpp"
+#include "plan/counted_beside_plan.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -32,7 +32,7 @@ int kernels_command(const Arguments& arguments) {
   options.positional("run", request.run, "no run is given; expected a run folder");
   if (!options.read(arguments)) return exit_ok;
   request.beside_plan = [&](const auto& records) {
-    return forecast::counted_beside_plan(records, request.run, plugin_path);
+    return plan::counted_beside_plan(records, request.run, plugin_path);
   };
   return console::show_kernels(request);
 }

@@ -1,7 +1,7 @@
 // assay plan
 #include "cli/options.hpp"
 #include "common/exit_code.hpp"
-#include "forecast/plan_command.hpp"
+#include "plan/plan_command.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -15,7 +15,7 @@ constexpr const char* about_plan =
 }  // namespace
 
 int plan_command(const Arguments& arguments) {
-  forecast::PlanRequest request;
+  plan::PlanRequest request;
   Options options("assay plan EXPERIMENT.toml [options]", about_plan);
   options.add("device", request.device,
               "the device that is planned for: h200, h100, ..., or auto, cpu, cuda for this machine's (default: as "
@@ -29,7 +29,7 @@ int plan_command(const Arguments& arguments) {
   options.add("json", request.json, "print JSON");
   options.positional("experiment", request.experiment, "plan needs an experiment file, or the name of a workload");
   if (!options.read(arguments)) return exit_ok;
-  return forecast::plan_experiment(request);
+  return plan::plan_experiment(request);
 }
 
 }  // namespace assay::host::cli

@@ -5,8 +5,8 @@
 #include "console/run_command.hpp"
 #include "console/set_instead.hpp"
 #include "console/time_command.hpp"
-#include "forecast/dry_run.hpp"
-#include "forecast/experiment_forecast.hpp"
+#include "plan/dry_run.hpp"
+#include "plan/experiment_plan.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -19,8 +19,8 @@ constexpr const char* about_time =
 
 // What wings above the console know.
 void take_wings(console::RunRequest& request) {
-  request.show_dry_run = forecast::show_dry_run;
-  request.refused_cases = forecast::refused_by_plugin;
+  request.show_dry_run = plan::show_dry_run;
+  request.refused_cases = plan::refused_by_plugin;
   request.job_start = batch::start_of_this_job;
   request.job_nodes = batch::nodes_of_this_job;
   request.job_node = batch::node_of_this_process;

@@ -2,7 +2,7 @@
 #include "batch/submit_command.hpp"
 #include "cli/options.hpp"
 #include "common/exit_code.hpp"
-#include "forecast/dry_run.hpp"
+#include "plan/dry_run.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -33,8 +33,8 @@ int submit_command(const Arguments& arguments) {
   options.add("plugin-path", request.plugin_path, "folder with plugins, searched first; repeatable");
   options.positional("experiment", request.experiments, -1, "submit needs an experiment file, or the folder of a run");
   if (!options.read(arguments)) return exit_ok;
-  request.forecast = [&](const run::LoadedExperiment& loaded, const batch::Site& site) {
-    return forecast::show_batch_dry_run(loaded, site.gpus_per_node, request.device);
+  request.plan_of_batch = [&](const run::LoadedExperiment& loaded, const batch::Site& site) {
+    return plan::show_batch_dry_run(loaded, site.gpus_per_node, request.device);
   };
   return batch::submit(request);
 }

@@ -77,7 +77,7 @@ struct PlanBasis {
   std::function<std::string(const std::string& path)> hash_of_input;
   // Why Nsight Compute cannot be run here, asked where a case wants it; "": it can. Empty: nobody asks.
   std::function<std::string()> problem_of_ncu = {};
-  bool wants_hashes = true;  // false where no case is run or resumed: a forecast of many cases
+  bool wants_hashes = true;  // false where no case is run or resumed: a plan of many cases
 };
 
 // Throws std::system_error when an input file cannot be read, and what `ask_device` throws.

@@ -1,0 +1,77 @@
+// What a message costs between ranks: a latency for each step of the collective's algorithm, a time for each message
+// that a rank sends where it sends many at once, and a time for each byte of them. The model is Hockney's (1994), with
+// the overhead of LogP (Culler et al. 1993); steps and volumes of ring and tree are those of Thakur, Rabenseifner and
+// Gropp, "Optimization of Collective Communication Operations in MPICH" (2005), those of direct are sdk/comm/gloo's.
+#pragma once
+#include <compare>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::host::forecast {
+
+enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_receive };
+std::optional<Collective> collective_named(std::string_view name);
+
+// ring: each rank passes parts on to its neighbour, which takes a step for each other rank. tree: halves meet, which
+// takes a step for each doubling of the ranks. Both send as many bytes. With two ranks they are the same.
+// direct: each rank sends to every other one at once, which takes a step or two whatever the number of ranks, but a
+// message to each; and of small messages all of it to each.
+enum class Algorithm { ring, tree, direct };
+const char* name_of(Algorithm algorithm);
+
+// Which device and library, and what lies between the ranks: measurements of one link say nothing of another.
+struct Link {
+  std::string device, library;
+  bool between_machines = false;  // ranks on several machines; else on one
+
+  auto operator<=>(const Link&) const = default;
+  std::string text() const;  // "NVIDIA H200, nccl", "AMD EPYC, gloo, between machines"
+  // That the library has.
+  std::vector<Algorithm> algorithms() const;
+};
+
+// Of one collective on one rank.
+struct Demand {
+  double steps = 0;     // messages that wait for one another
+  double messages = 0;  // of direct: that a rank sends. Of the others each step is one, and this is 0
+  double bytes = 0;     // that a rank sends, heads of direct messages included
+};
+// `bytes` is the size of the message as the workload all_reduce counts it.
+Demand demand_of(Algorithm algorithm, Collective collective, double bytes, int ranks);
+
+// What messages of a direct all-reduce have in common up to this size: all of it goes to each rank.
+// As sdk/comm/include/assay/comm/message.hpp has it.
+constexpr double small_message_bytes = 16 * 1024;
+
+struct WirePoint {
+  Link link;
+  Collective collective = Collective::all_reduce;
+  int ranks = 0;
+  double bytes = 0, seconds = 0;  // the size as the workload all_reduce counts it; of one collective
+};
+
+struct Wire {
+  Algorithm algorithm = Algorithm::ring;
+  double latency_s = 0, message_s = 0, seconds_per_byte = 0;
+  double worst = 0;  // the largest relative difference between a point and the model
+  std::size_t points = 0, sizes = 0, rank_counts = 0;
+  bool tells_latency = false;  // there were several sizes: bytes are told apart from latency and messages
+};
+
+// The latency, the time of a message and that of a byte, none below 0, with the least sum of squares of relative
+// differences. Points of one rank, which has no link, do not count; nothing where none is left. All are of one link.
+//
+// Of direct, ranks on one machine have no latency: what they wait for is each other's work. Between machines points of
+// one number of ranks are taken for latency alone; of several the time of a message is taken where they show it.
+std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> points);
+
+// Measurements fit the other algorithm much better.
+bool is_refuted(const Wire& wire, const Wire& other);
+
+double seconds_of(const Wire& wire, Collective collective, double bytes, int ranks);
+
+}  // namespace assay::host::forecast

@@ -1,0 +1,206 @@
+#include "forecast/measured_steps.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/record/sample_record.hpp"
+
+namespace assay::host::forecast {
+namespace {
+
+Json metric_of(double value) { return {{"value", value}, {"unit", ""}, {"direction", 0}}; }
+
+Json ddp_on(int ranks, double step_ms) {
+  Json r = ok_record();
+  r["workload"] = "ddp";
+  r["ranks"] = ranks;
+  r["axes"] = {{"strategy", "flat"}, {"run.ranks", ranks}};
+  r["params"] = {{"strategy", "flat"}, {"size", "tiny"}};
+  r["phases"]["step"]["mean_ms"] = step_ms;
+  r["phases"]["backward"]["mean_ms"] = 30.0;
+  r["metrics"] = {{"collectives", metric_of(4)},
+                  {"communication_bytes", metric_of(8e6)},
+                  {"communication_ms", metric_of(2)},
+                  {"exposed_ms", metric_of(1.5)},
+                  {"overlap_share", metric_of(0)}};
+  r["silent"] = {{"steps", 10}, {"step_mean_ms", step_ms - 2}, {"communication_tax", 0.1}};
+  r["device"] = {{"kind", "cpu"}, {"ordinal", 0}, {"name", "AMD EPYC"}};
+  r["threads"] = {{"count", 2}};
+  return r;
+}
+
+Json all_reduce_on(int ranks, double bytes, double gbs) {
+  Json r = ok_record();
+  r["workload"] = "all_reduce";
+  r["ranks"] = ranks;
+  r["axes"] = Json::object();
+  r["params"] = {{"collective", "reduce_scatter"}};
+  r["metrics"] = {{"message_bytes", metric_of(bytes)}, {"algorithm_bandwidth_gbs", metric_of(gbs)}};
+  return r;
+}
+
+// On a machine with 8 processors.
+std::vector<ObservedCase> observed(const std::vector<record::CaseRecord>& records) {
+  std::vector<ObservedCase> cases;
+  for (const record::CaseRecord& r : records) cases.push_back({&r, 8});
+  return cases;
+}
+
+TEST(MeasuredSteps, OneCaseOnSeveralNumbersOfRanksIsAFamily) {
+  Json other = ddp_on(2, 90);
+  other["params"]["strategy"] = other["axes"]["strategy"] = "naive";
+  std::set<std::string> left_out;
+  const std::vector<record::CaseRecord> records{ddp_on(4, 120), ddp_on(1, 100), ddp_on(4, 140), other,
+                                                all_reduce_on(2, 8, 1)};
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 2u);
+  EXPECT_TRUE(left_out.empty());
+  EXPECT_EQ(families[0].label, "ddp strategy=flat");
+  EXPECT_EQ(families[0].item_unit, "tokens");
+  EXPECT_EQ(families[0].steps[0].ranks_at_full_speed, 4) << "8 processors, 2 threads a rank";
+  ASSERT_EQ(families[0].steps.size(), 2u);
+  EXPECT_EQ(families[0].steps[0].ranks, 1);
+  const MeasuredStep& four = families[0].steps[1];
+  EXPECT_EQ(four.ranks, 4);
+  EXPECT_DOUBLE_EQ(four.step_s, 0.130) << "the mean of two records";
+  EXPECT_EQ(four.records, 2);
+  EXPECT_DOUBLE_EQ(*four.silent_s, 0.128);
+  EXPECT_DOUBLE_EQ(four.backward_s, 0.030);
+  EXPECT_DOUBLE_EQ(four.communication_s, 0.002);
+  EXPECT_DOUBLE_EQ(four.exposed_s, 0.0015);
+  EXPECT_EQ(four.collectives, 4);
+  EXPECT_FALSE(four.overlaps);
+}
+
+// One of three machines has two of the four ranks.
+TEST(MeasuredSteps, RanksOfSeveralMachinesShareNoProcessors) {
+  Json r = ddp_on(4, 90);
+  for (int rank = 0; rank < 4; ++rank)
+    r["by_rank"].push_back({{"rank", rank}, {"host", rank < 2 ? "a" : rank < 3 ? "b" : "c"}});
+  r["threads"]["count"] = 8;
+  r["metrics"]["small_collectives"] = metric_of(3), r["metrics"]["small_communication_bytes"] = metric_of(3e3);
+  std::set<std::string> left_out;
+  const std::vector<record::CaseRecord> records{r};
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 1u);
+  const MeasuredStep& step = families[0].steps[0];
+  EXPECT_EQ(step.link.text(), "AMD EPYC, gloo, between machines");
+  EXPECT_EQ(step.machines, 3);
+  EXPECT_EQ(ranks_of_machine(step, 64), 2);
+  EXPECT_EQ(ranks_of_machine(step, 1), 1);
+  EXPECT_EQ(crowding(2, step.ranks_at_full_speed), 2);
+  EXPECT_EQ(step.small_collectives, 3);
+  EXPECT_EQ(step.small_bytes, 3e3);
+  EXPECT_TRUE(wire_points(families).empty()) << "of small and large ones the mean says nothing";
+  MeasuredStep on_one = step;
+  on_one.machines = 1;
+  EXPECT_EQ(ranks_of_machine(on_one, 64), 64);
+}
+
+// A line that was edited, or that another program wrote.
+TEST(MeasuredSteps, WhatCannotBeIsLeftOut) {
+  const auto families_of = [](const char* where, const Json& value) {
+    Json r = ddp_on(2, 90);
+    if (std::string(where) == "ranks")
+      r["ranks"] = value;
+    else if (std::string(where) == "step")
+      r["phases"]["step"]["mean_ms"] = value;
+    else
+      r["metrics"][where]["value"] = value;
+    const std::vector<record::CaseRecord> records{r};
+    std::set<std::string> left_out;
+    return step_families(observed(records), left_out).size();
+  };
+  EXPECT_EQ(families_of("ranks", 2), 1u);
+  EXPECT_EQ(families_of("ranks", 0), 0u);
+  EXPECT_EQ(families_of("ranks", -2), 0u);
+  EXPECT_EQ(families_of("step", 0.0), 0u);
+  EXPECT_EQ(families_of("communication_bytes", -1.0), 0u);
+  EXPECT_EQ(families_of("communication_ms", nullptr), 0u);
+}
+
+TEST(MeasuredSteps, CasesOfOtherThreadsAreOtherFamilies) {
+  Json two = ddp_on(2, 90);
+  two["axes"]["run.threads"] = 2;
+  const std::vector<record::CaseRecord> records{ddp_on(2, 80), two};
+  std::set<std::string> left_out;
+  EXPECT_EQ(step_families(observed(records), left_out).size(), 2u);
+}
+
+TEST(MeasuredSteps, FamiliesOfOneLabelAreToldApart) {
+  Json large = ddp_on(2, 90), contended = ddp_on(1, 80);
+  large["params"]["size"] = "small";
+  contended["validity"] = {{"verdict", "contended"}, {"text", "others"}};
+  contended["metrics"]["overlap_share"] = metric_of(1);
+  const std::vector<record::CaseRecord> records{ddp_on(2, 90), large, contended};
+  std::set<std::string> left_out;
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 2u);
+  EXPECT_EQ(families[0].label, "ddp strategy=flat size=tiny");
+  EXPECT_EQ(families[1].label, "ddp strategy=flat size=small");
+  EXPECT_EQ(families[0].doubts, (std::set<std::string>{"contended"}));
+  EXPECT_FALSE(families[0].steps[0].overlaps) << "one rank has nothing to overlap with";
+  EXPECT_EQ(families[0].steps[0].link.text(), "AMD EPYC, gloo");
+}
+
+TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
+  Json failed = ddp_on(2, 90);
+  failed["status"] = "failed";
+  std::set<std::string> left_out;
+  Json graph = ddp_on(2, 90), split = ddp_on(2, 90);
+  graph["metrics"].erase("communication_ms");
+  graph["params"]["execution"] = "graph";
+  split["workload"] = "fsdp";
+  split["metrics"].erase("collectives");
+  split["metrics"]["messages"] = metric_of(18);
+  const std::vector<record::CaseRecord> records{ok_record(), failed, graph, split};
+  EXPECT_TRUE(step_families(observed(records), left_out).empty());
+  EXPECT_EQ(left_out,
+            (std::set<std::string>{
+                "ddp: it has no figure 'communication_ms', since nothing times single collectives in a graph; run it "
+                "with execution = \"eager\" ('--set workload.params.execution=eager')",
+                "decoder: it has no figure 'collectives', the number of a step's all-reduces, as ddp has it",
+                "fsdp: what it counts as 'messages' need not be all-reduces, and only steps whose collectives are can "
+                "be expected (those of ddp, which tell 'collectives')"}));
+}
+
+// Records of before a parameter existed.
+TEST(MeasuredSteps, WhatARecordDoesNotSayIsTakenToAgree) {
+  const Json before = ddp_on(1, 80);
+  Json today = ddp_on(2, 90);
+  today["params"]["last_bucket_mb"] = 0.0;
+  std::set<std::string> left_out;
+  const std::vector<record::CaseRecord> records{before, today};
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 1u);
+  EXPECT_EQ(families[0].steps.size(), 2u);
+  EXPECT_EQ(families[0].taken_to_agree, (std::set<std::string>{"last_bucket_mb=0"}));
+
+  Json other = today;
+  other["params"]["last_bucket_mb"] = 25.0;
+  const std::vector<record::CaseRecord> several{before, today, other};
+  const auto apart = step_families(observed(several), left_out);
+  ASSERT_EQ(apart.size(), 3u) << "nothing says which of two it belongs to";
+  EXPECT_EQ(apart[0].label, "ddp strategy=flat last_bucket_mb=not said");
+  EXPECT_EQ(apart[2].label, "ddp strategy=flat last_bucket_mb=25");
+}
+
+TEST(MeasuredSteps, TheWireIsToldByCollectivesAlone) {
+  const std::vector<record::CaseRecord> records{all_reduce_on(2, 1e6, 2), ddp_on(2, 90)};
+  const auto points = wire_points(observed(records));
+  ASSERT_EQ(points.size(), 1u);
+  EXPECT_EQ(points[0].collective, Collective::reduce_scatter);
+  EXPECT_EQ(points[0].ranks, 2);
+  EXPECT_DOUBLE_EQ(points[0].seconds, 1e6 / 2e9);
+  std::set<std::string> left_out;
+  Json beside = ddp_on(4, 90);
+  beside["params"]["strategy"] = beside["axes"]["strategy"] = "overlap_bucketed";
+  beside["params"]["size"] = "small";
+  const std::vector<record::CaseRecord> steps{ddp_on(1, 80), ddp_on(2, 90), beside};
+  const auto of_steps = wire_points(step_families(observed(steps), left_out));
+  ASSERT_EQ(of_steps.size(), 1u) << "not of one rank, nor beside the backward";
+  EXPECT_DOUBLE_EQ(of_steps[0].bytes, 2e6);
+  EXPECT_DOUBLE_EQ(of_steps[0].seconds, 0.0005);
+}
+
+}  // namespace
+}  // namespace assay::host::forecast

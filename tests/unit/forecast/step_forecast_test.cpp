@@ -1,0 +1,215 @@
+#include "forecast/step_forecast.hpp"
+
+#include "common/text_format.hpp"
+#include "forecast/forecast_report.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::host::forecast {
+namespace {
+
+const Wire ring{.algorithm = Algorithm::ring, .latency_s = 10e-6, .seconds_per_byte = 1 / 100e9};
+const Wire tree{.algorithm = Algorithm::tree, .latency_s = 10e-6, .seconds_per_byte = 1 / 100e9};
+
+// 50 ms of computing; `collectives` messages of 4e9 bytes in all.
+MeasuredStep step_on(int ranks, double collectives, const Wire& wire) {
+  MeasuredStep s{.ranks = ranks, .collectives = collectives, .bytes = 4e9};
+  s.communication_s = collectives * seconds_of(wire, Collective::all_reduce, s.bytes / collectives, ranks);
+  s.exposed_s = s.communication_s;
+  s.silent_s = 0.05;
+  s.step_s = 0.05 + s.exposed_s;
+  s.items = 1000.0 * ranks;
+  return s;
+}
+StepFamily family_of(std::vector<MeasuredStep> steps) {
+  return {.label = "ddp", .item_unit = "tokens", .steps = steps};
+}
+
+TEST(StepForecast, AStepThatWaitsForItsCollectivesIsThatOfTheModel) {
+  const StepFamily family = family_of({step_on(1, 100, ring), step_on(2, 100, ring), step_on(64, 100, ring)});
+  const auto all = forecasts(family, {1, 2}, {1, 2, 64}, {.wires = {ring}});
+  ASSERT_EQ(all.size(), 3u);
+  for (const StepForecast& o : all) {
+    ASSERT_TRUE(o.measured_s);
+    EXPECT_NEAR(o.step_s / *o.measured_s, 1, 1e-12) << o.ranks;
+    EXPECT_NEAR(o.efficiency, 0.05 / o.step_s, 1e-12);
+    EXPECT_NEAR(o.items_per_s, 1000.0 * o.ranks / o.step_s, 1e-6);
+  }
+  EXPECT_EQ(all[0].communication_s, 0);
+  EXPECT_FALSE(forecasts(family, {1, 2}, {8}, {.wires = {ring}})[0].measured_s);
+}
+
+// One rank does not tell how its collectives run beside others' work.
+TEST(StepForecast, SeveralRanksAreExpectedFromTwoOrMore) {
+  StepFamily family = family_of({step_on(1, 100, ring), step_on(4, 100, ring)});
+  EXPECT_EQ(basis_of(family, {1, 4}, 1).ranks, 1);
+  EXPECT_EQ(basis_of(family, {1, 4}, 2).ranks, 4);
+  EXPECT_EQ(basis_of(family, {1, 4}, 64).ranks, 4);
+  EXPECT_EQ(basis_of(family, {4}, 1).ranks, 4);
+  const auto all = forecasts(family, {1, 4}, {1, 2, 4}, {.wires = {ring}});
+  EXPECT_TRUE(all[0].is_basis && all[2].is_basis);
+  EXPECT_FALSE(all[1].is_basis);
+}
+
+TEST(StepForecast, TheFasterAlgorithmIsTaken) {
+  const StepFamily small = family_of({step_on(2, 100000, ring)});
+  EXPECT_EQ(forecasts(small, {2}, {64}, {.wires = {ring, tree}})[0].algorithm, Algorithm::tree);
+  Wire slow_tree = tree;
+  slow_tree.seconds_per_byte *= 2;
+  const StepFamily large = family_of({step_on(2, 1, ring)});
+  EXPECT_EQ(forecasts(large, {2}, {64}, {.wires = {ring, slow_tree}})[0].algorithm, Algorithm::ring);
+}
+
+// Ten buckets, of which the last one is ready when the backward ends.
+TEST(StepForecast, WhatTheBackwardHidesIsNotWaitedFor) {
+  MeasuredStep s = step_on(2, 10, ring);
+  s.overlaps = true;
+  s.backward_s = 0.03;
+  s.communication_s *= 1.25;  // beside the backward
+  s.exposed_s = 0;
+  s.step_s = 0.05 + 0.006;  // slowed down by 6 ms
+  const StepFamily family = family_of({s});
+  const double modelled_s =
+      10 * seconds_of(ring, Collective::all_reduce, 4e8, 8) + 2.5 * seconds_of(ring, Collective::all_reduce, 4e8, 2);
+  const StepForecast o = forecasts(family, {2}, {8}, {.wires = {ring}})[0];
+  EXPECT_NEAR(o.communication_s, modelled_s, 1e-12);
+  EXPECT_NEAR(o.exposed_s, modelled_s - 0.03 * 0.9, 1e-12);
+  // The basis: its collectives take `communication_s`, of which the last tenth is exposed by the model.
+  const double exposed_then_s = std::max(s.communication_s / 10, s.communication_s - 0.03 * 0.9);
+  const double rest_s = s.step_s - 0.05 - exposed_then_s;
+  EXPECT_NEAR(o.slowed_s, rest_s / (s.communication_s - exposed_then_s) * (modelled_s - o.exposed_s), 1e-12);
+  EXPECT_NEAR(forecasts(family, {2}, {2}, {.wires = {ring}})[0].step_s, s.step_s, 1e-12) << "the basis is itself";
+  EXPECT_NEAR(o.step_s, 0.05 + o.exposed_s + o.slowed_s, 1e-12);
+  // Where the backward has room for all of them, the last one is left.
+  MeasuredStep roomy = s;
+  roomy.backward_s = 1;
+  EXPECT_NEAR(forecasts(family_of({roomy}), {2}, {8}, {.wires = {ring}})[0].exposed_s, modelled_s / 10, 1e-12);
+}
+
+TEST(StepForecast, TheNetworkCostsWhatItCostsBeyondAMachine) {
+  const StepFamily family = family_of({step_on(2, 10, ring)});
+  const Network network{.ranks_per_machine = 8, .latency_s = 50e-6, .seconds_per_byte = 1 / 5e9};
+  const auto all = forecasts(family, {2}, {8, 32}, {.wires = {ring}, .network = network});
+  EXPECT_NEAR(all[0].step_s, step_on(8, 10, ring).step_s, 1e-12);
+  // Of 62 steps 6 go from one of four machines to the next; bytes leave a machine over its eight shares.
+  const double message_s = 56 * 10e-6 + 6 * 50e-6 + 4e8 * 62 / 32 / (8 * 5e9);
+  EXPECT_NEAR(all[1].communication_s, 10 * message_s, 1e-9);
+  // A network that is faster than the links within a machine speeds nothing up.
+  const Network fast{.ranks_per_machine = 8, .latency_s = 1e-6, .seconds_per_byte = 1 / 100e9};
+  EXPECT_NEAR(forecasts(family, {2}, {32}, {.wires = {ring}, .network = fast})[0].step_s, step_on(32, 10, ring).step_s,
+              1e-9);
+}
+
+// Three machines of 8 GPUs with 12.5 GB/s of network each: nccl-tests measures about 85 GB/s of bus bandwidth there.
+TEST(StepForecast, AMachinesWholeNetworkCarriesAMessage) {
+  StepFamily family = family_of({step_on(2, 1, ring)});
+  family.steps[0].bytes = 8e9;
+  const Network network{.ranks_per_machine = 8, .latency_s = 5e-6, .seconds_per_byte = 1 / 12.5e9};
+  const Wire nvlink{.algorithm = Algorithm::ring, .latency_s = 5e-6, .seconds_per_byte = 1 / 230e9};
+  const double s = forecasts(family, {2}, {24}, {.wires = {nvlink}, .network = network})[0].communication_s;
+  EXPECT_NEAR(8e9 * 2 * 23 / 24 / s * 1e-9, 92, 10);
+}
+
+// Gloo sends small ones whole to every rank, so that the mean of small and large ones stands for neither.
+TEST(StepForecast, SmallAndLargeCollectivesCountApart) {
+  const Wire direct{.algorithm = Algorithm::direct, .latency_s = 1e-3, .message_s = 1e-5, .seconds_per_byte = 1e-6};
+  MeasuredStep s{.ranks = 2, .silent_s = 0.01, .collectives = 5, .bytes = 3 * 1000 + 2 * 32000.0};
+  s.small_collectives = 3, s.small_bytes = 3000;
+  s.communication_s = 3 * (1e-3 + 1e-5 + 1152e-6) + 2 * (2e-3 + 3e-5 + 32456e-6);
+  s.exposed_s = s.communication_s, s.step_s = 0.01 + s.communication_s;
+  s.machines = 2, s.ranks_at_full_speed = 1;
+  const StepForecast o = forecasts(family_of({s}), {2}, {64}, {.wires = {direct}})[0];
+  const double small_s = 1e-3 + 63 * (1e-5 + 1152e-6), large_s = 2e-3 + 189 * (1e-5 + 152e-6) + 63e-3;
+  EXPECT_NEAR(o.communication_s, 3 * small_s + 2 * large_s, 1e-12);
+  EXPECT_NEAR(o.step_s, 0.01 + o.communication_s, 1e-12) << "each rank has a machine of its own, as the two had";
+  EXPECT_EQ(o.algorithm, Algorithm::direct);
+}
+
+TEST(StepForecast, DirectMessagesCrossTheNetworkAtOnce) {
+  const Wire loopback{.algorithm = Algorithm::direct, .message_s = 1e-5, .seconds_per_byte = 1e-9};
+  MeasuredStep s{.ranks = 2, .silent_s = 0.05, .collectives = 1, .bytes = 1e6};
+  s.communication_s = s.exposed_s = seconds_of(loopback, Collective::all_reduce, 1e6, 2);
+  s.step_s = 0.05 + s.exposed_s;
+  const auto message_s = [&](int ranks_per_machine) {
+    const Network network{ranks_per_machine, 20e-3, 4e-6};
+    return forecasts(family_of({s}), {2}, {64}, {.wires = {loopback}, .network = network})[0].communication_s;
+  };
+  const double sent = 2 * 63e6 / 64 + 189 * 152;
+  EXPECT_NEAR(message_s(1), 2 * 20e-3 + 189e-5 + 4e-6 * sent, 1e-12);
+  EXPECT_NEAR(message_s(8), 2 * 20e-3 + 189e-5 + 4e-6 * sent * 56 / 63, 1e-12);
+  EXPECT_NEAR(message_s(64), 189e-5 + 1e-9 * sent, 1e-12) << "all on one machine";
+}
+
+// Collectives that alone would take four times the step; a step that waits longer than it lasts.
+TEST(StepForecast, RecordsThatContradictEachOtherAreNamed) {
+  Wire slow = ring;
+  slow.seconds_per_byte *= 20;
+  MeasuredStep s = step_on(2, 10, ring);
+  s.overlaps = true, s.backward_s = 0.5;  // whatever hides, what is hidden grows with the ranks
+  const StepFamily family = family_of({s});
+  EXPECT_EQ(contradiction_in(family, {2}, {8}, {.wires = {ring}}), "");
+  StepFamily waiting = family_of({step_on(2, 10, ring)});
+  EXPECT_EQ(contradiction_in(waiting, {2}, {8}, {.wires = {slow}}),
+            "the records contradict each other on 2 ranks: a step took 90.2 ms, but is said to have 50 ms of computing "
+            "(its step without communication) and 800.2 ms of waiting for 10 collectives (as messages are told to cost "
+            "on its link)");
+  waiting.steps[0].silent_s.reset();
+  waiting.steps[0].exposed_s = 0.2;
+  EXPECT_EQ(
+      contradiction_in(waiting, {2}, {8}, {.wires = {ring}}),
+      "its records on 2 ranks say that a step takes 90.2 ms and waits 200 ms for collectives, which leaves no time "
+      "to compute");
+}
+
+TEST(StepForecast, SaysWhatItTakesOfCollectivesBesideTheBackwardAndOfParameters) {
+  MeasuredStep s = step_on(2, 10, ring);
+  s.overlaps = true;
+  StepFamily family = family_of({s});
+  family.taken_to_agree = {"last_bucket_mb=0"};
+  FamilyForecast one{.family = &family, .from = {2}, .assumptions = {.wires = {ring}}};
+  one.forecasts = forecasts(family, one.from, {8}, one.assumptions);
+  const std::string text = text_of({one}, {}, 1000);
+  EXPECT_NE(text.find("collectives are assumed to be of equal size"), std::string::npos) << text;
+  EXPECT_NE(text.find("agree with those that do: last_bucket_mb=0\n"), std::string::npos) << text;
+}
+
+// A step that took less than the model says, with collectives that are hidden: carried on, it would be below 0.
+TEST(StepForecast, NoStepIsShorterThanItsComputation) {
+  MeasuredStep s = step_on(2, 100, ring);
+  s.overlaps = true, s.backward_s = 1;
+  s.step_s = 0.04;  // of 50 ms without communication
+  const StepForecast o = forecasts(family_of({s}), {2}, {128}, {.wires = {ring}})[0];
+  EXPECT_GE(o.step_s, o.compute_s);
+  EXPECT_NEAR(forecasts(family_of({s}), {2}, {2}, {.wires = {ring}})[0].step_s, 0.04, 1e-12) << "as it was measured";
+}
+
+TEST(StepForecast, TheTextFitsANarrowTerminal) {
+  const StepFamily family = family_of({step_on(2, 10, ring)});
+  const Network network{.ranks_per_machine = 8, .latency_s = 50e-6, .seconds_per_byte = 1 / 5e9};
+  const Wire direct{
+      .algorithm = Algorithm::direct, .message_s = 1e-5, .seconds_per_byte = 1 / 100e9, .tells_latency = true};
+  for (const Wire& wire : {ring, direct}) {
+    FamilyForecast one{.family = &family, .from = {2}, .assumptions = {.wires = {wire}, .network = network}};
+    one.forecasts = forecasts(family, one.from, {8, 64, 4096}, one.assumptions);
+    const std::string text = text_of({one}, {{Link{"NVIDIA H200", "nccl"}, {wire}}}, 80);
+    for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
+      EXPECT_LE(display_width(text.substr(begin, text.find('\n', begin) - begin)), 80u) << text;
+    // A ring crosses by every rank's share; who sends directly has its own.
+    const bool is_direct = wire.algorithm == Algorithm::direct;
+    EXPECT_EQ(text.find("over its own share") != std::string::npos, is_direct) << text;
+    EXPECT_EQ(text.find("over the shares of all 8 ranks") != std::string::npos, !is_direct) << text;
+  }
+}
+
+TEST(StepForecast, RanksThatShareProcessorsTakeTurns) {
+  StepFamily family = family_of({step_on(1, 10, ring), step_on(2, 10, ring)});
+  family.steps[0].ranks_at_full_speed = 1;  // all threads are its own
+  family.steps[1].ranks_at_full_speed = 2;
+  const auto all = forecasts(family, {1, 2}, {2, 4}, {.wires = {ring}});
+  EXPECT_NEAR(all[0].step_s, step_on(2, 10, ring).step_s, 1e-12);
+  EXPECT_NEAR(all[1].compute_s, 0.1, 1e-12);
+  EXPECT_NEAR(all[1].communication_s, 2 * step_on(4, 10, ring).communication_s, 1e-12);
+}
+
+}  // namespace
+}  // namespace assay::host::forecast
