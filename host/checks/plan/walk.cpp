@@ -272,6 +272,8 @@ class Walker {
 };
 
 Json to_json(const Walk& walk) {
+  // Of one that was not walked there are no figures, and of many such each is a line less to write and to read.
+  if (walk.state != WalkState::walked) return {{"state", static_cast<int>(walk.state)}, {"reason", walk.reason}};
   Json operations = Json::array();
   for (const OperationSum& sum : walk.operations)
     operations.push_back({sum.count, sum.flops, sum.bytes, sum.flops_s, sum.least_s});
@@ -292,6 +294,7 @@ Walk walk_from_json(const Json& told) {
   Walk walk;
   walk.state = static_cast<WalkState>(told.at("state").get<int>());
   told.at("reason").get_to(walk.reason);
+  if (walk.state != WalkState::walked) return walk;
   told.at("rank").get_to(walk.rank);
   told.at("told").get_to(walk.is_told);
   told.at("communicates").get_to(walk.communicates);
