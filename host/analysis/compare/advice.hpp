@@ -16,6 +16,6 @@ std::vector<std::string> refusals_of(const Comparison& comparison);
 
 // What would settle the verdicts that say "cannot tell"; none where there is no such verdict. `by`: the keys of --by,
 // with commas, where the sides are parts of a run; else "".
-std::vector<std::string> what_would_tell(const Comparison& comparison, const std::string& by);
+std::vector<std::string> what_would_settle(const Comparison& comparison, const std::string& by);
 
 }  // namespace assay::host::compare

@@ -21,10 +21,10 @@ bool are_apart(const std::vector<double>& a, const std::vector<double>& b);
 // 12, 1986) on figures rounded to a grid.
 double chance_of_dealing(const std::vector<double>& a, const std::vector<double>& b);
 
-// By how much larger the error of a difference is than the spread within the sides tells, where runs near in time are
-// alike. `is_b`: the sides of the runs in the order of time. 1 where the sides take turns; where all runs of one come
-// first, about 2 for three runs a side and 4 for ten. The levels are taken for an autoregressive process of order 1, of
-// the correlation up to 0.95 that makes it largest.
+// By how much larger the error of a difference is than the spread within the sides suggests, where runs near in time
+// are alike. `is_b`: the sides of the runs in the order of time. 1 where the sides take turns; where all runs of one
+// come first, about 2 for three runs a side and 4 for ten. The levels are taken for an autoregressive process of order
+// 1, of the correlation up to 0.95 that makes it largest.
 double factor_of_order(const std::vector<bool>& is_b);
 
 }  // namespace assay::host::compare

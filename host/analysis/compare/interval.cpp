@@ -130,7 +130,7 @@ double variance_between(const Pair& pair) {
   return (squares_of(pair.a) + squares_of(pair.b)) / static_cast<double>(pair.a.size() + pair.b.size() - 2);
 }
 
-// Of a run of this side: what its steps tell is the least that runs differ by.
+// Of a run of this side: what its steps show is the least that runs differ by.
 double measured_variance(const std::vector<Located>& side, double between) {
   double within = 0;
   for (const Located& run : side) within += run.least_variance / static_cast<double>(side.size());
@@ -258,7 +258,7 @@ Interval interval_of_tails(const std::vector<RunFigure>& a, const std::vector<Ru
   };
   Pair pair(tails(a), tails(b));
   pair.take_order(a, b);
-  // One hour has more slow steps than another, by nobody knows how many: a run or two a side do not tell.
+  // One hour has more slow steps than another, by nobody knows how many: a run or two a side do not show it.
   return interval_of_pair(pair, options.states > 0 ? INFINITY : 0, options);
 }
 

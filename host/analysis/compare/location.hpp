@@ -19,7 +19,7 @@ struct Located {
 };
 
 // A low percentile of few steps lies nearer to the others than one of many: of 10 it is close to the shortest of 10. So
-// it is taken of as many consecutive steps on both sides: `steps_each`, of which a longer run has several stretches,
+// it is taken of as many consecutive steps on both sides: `steps_each`; a longer run has several such stretches,
 // and the geometric mean over these counts. 0: of all steps, however many.
 Located locate(const RunFigure& run, Statistic statistic, std::size_t steps_each = 0);
 

@@ -1,4 +1,4 @@
-// What tells one side of a comparison from another, for the line that introduces it.
+// What distinguishes one side of a comparison from another, for the line that introduces it.
 #pragma once
 #include "compare/matching.hpp"
 #include "compare/sides.hpp"

@@ -16,7 +16,7 @@ Statistic other_than(Statistic statistic);
 struct TestOptions {
   double threshold = 0.02;    // two sides whose ratio lies within 1 + threshold, either way, are the same
   double confidence = 0.95;   // of the interval
-  double run_to_run = 0.005;  // relative; how far single runs of one thing differ beyond what their steps tell
+  double run_to_run = 0.005;  // relative; how far single runs of one thing differ beyond what their steps show
   Statistic statistic = Statistic::mean;
   // Relative: how far apart two states of a machine may lie, in either of which a run may be as a whole. 0: it has one.
   double states = 0.1;

@@ -23,7 +23,7 @@ std::optional<Collective> collective_named(std::string_view name);
 enum class Algorithm { ring, tree, direct };
 const char* name_of(Algorithm algorithm);
 
-// Which device and library, and what lies between the ranks: measurements of one link say nothing of another.
+// Which device and library, and what lies between the ranks: measurements of one link do not apply to another.
 struct Link {
   std::string device, library;
   bool between_machines = false;  // ranks on several machines; else on one
@@ -59,7 +59,7 @@ struct Wire {
   double latency_s = 0, message_s = 0, seconds_per_byte = 0;
   double worst = 0;  // the largest relative difference between a point and the model
   std::size_t points = 0, sizes = 0, rank_counts = 0;
-  bool tells_latency = false;  // there were several sizes: bytes are told apart from latency and messages
+  bool has_latency = false;  // there were several sizes: bytes are separated from latency and messages
 };
 
 // The latency, the time of a message and that of a byte, none below 0, with the least sum of squares of relative

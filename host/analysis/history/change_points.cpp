@@ -24,7 +24,7 @@ struct Part {
   double looks = 1;
 };
 
-// A shorter part does not tell how much its levels resemble each other.
+// A shorter part does not show how much its levels resemble each other.
 constexpr double kShortestPart = 10;
 // Of the error that may be made, this part is the whole stretch's, and its parts have the rest.
 constexpr double kShareOfWhole = 0.8;
@@ -56,8 +56,8 @@ std::vector<Part> parts_of(Stretch s) {
   return parts;
 }
 
-// Runs that are otherwise than the one before and the one after, by more than runs differ, are accidents. Two of them
-// beside each other are none, if they agree. Returns the places of the others.
+// A run that differs from the one before and the one after, by more than runs differ, is an accident. Two of them
+// beside each other are no accidents if they agree. Returns the places of the others.
 std::vector<std::size_t> without_accidents(std::span<const double> levels, double least_distance) {
   constexpr double times_usual = 5;
   std::vector<double> jumps;
@@ -113,7 +113,8 @@ class Exchanges {
       : runs_(runs.begin(), runs.end()), least_distance_(least_distance) {}
 
   bool are_rarely_above(double contrast, double most_chance) {
-    // Ten of them above it are as many as tell 1 from 2 in a thousand; of long series fewer, whose tail is estimated.
+    // Ten of them above it are enough to separate 1 from 2 in a thousand; of long series fewer, whose tail is
+    // estimated.
     constexpr double above_to_tell = 10, most_orders = 20000, most_work = 2e7;
     const double work_of_one = static_cast<double>(std::max<std::size_t>(1, runs_.size())) * 2 * 8;
     const double orders =

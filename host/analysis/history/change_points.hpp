@@ -18,8 +18,8 @@ struct ChangePoint {
 };
 
 struct ChangeOptions {
-  // A change of less than 1% is none: over many runs an interval is narrow, and where machines differ by so much nobody
-  // looks for the reason.
+  // A change of less than 1% is not reported: over many runs an interval is narrow, and where machines differ by so
+  // much nobody looks for the reason.
   double threshold = 0.01;
   // Of a hundred series without a change, so many have none; also that of the interval of a ratio.
   double confidence = 0.95;

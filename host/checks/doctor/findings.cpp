@@ -56,7 +56,7 @@ Texts driver_old(const Facts& f) {
               fmt::format("the driver is {}, and CUDA 13 needs {} or later", f.machine.driver, least_driver));
 }
 
-// What a missing or an old driver explains is not told a second time.
+// What a missing or an old driver explains is not reported a second time.
 Texts gpu_unusable(const Facts& f) {
   const DeviceKind* cuda = f.kind("cuda");
   if (!cuda || f.machine.driver.empty() || driver_is_old(f.machine)) return {};

@@ -16,7 +16,7 @@ struct ProbedDevice {
   std::array<double, experiment::arithmetics.size()> tflop_per_s{};
 };
 
-// Each probe runs in a process of its own, since a vendor's library may crash or hang in it. Throws UsageError where
+// Each probe runs in a separate process, since a vendor's library may crash or hang in it. Throws UsageError where
 // the backend has no probes.
 ProbedDevice probe_device(const std::string& kind);
 

@@ -39,8 +39,8 @@ bool is_fine(const CasesPlan& plan, const experiment::Experiment& experiment);
 
 // Prints the table of it, and what belongs below.
 void print_plan(const ExperimentPlan& planned, const std::string& largest = "");
-// What a dry run adds to its list of cases: the plan, and the mistakes that the plugin alone can tell. Returns the
-// exit code. That nothing could be planned is told, and no mistake.
+// What a dry run adds to its list of cases: the plan, and the mistakes that only the plugin can find. Returns the
+// exit code. That nothing could be planned is printed; it is no mistake.
 int show_plan_of_dry_run(const run::LoadedExperiment& loaded, const PlanOptions& options);
 // The same, of the mistakes alone.
 int report_what_plugin_refuses(const run::LoadedExperiment& loaded, const PlanOptions& options);

@@ -1,4 +1,4 @@
-// What joins ranks of which one alone is there: the others say what it says.
+// What joins ranks where only one is there: the others say what it says.
 #pragma once
 #include "wireup/key_value.hpp"
 

@@ -19,7 +19,7 @@ struct Counts {
   std::size_t allocations = 0, synchronisations = 0, logs = 0;
 };
 
-// One at a time: what a device's table calls has no place for an object of its own.
+// One at a time: what a device's table calls has no argument for an object.
 class CountingHost {
  public:
   CountingHost(worker::HostServices& services, const plugin::OpenDevice& device);

@@ -31,7 +31,7 @@ struct Filter {
 // `named`: what stands on the left, for the message: "key", "column". Throws FilterSyntaxError.
 Filter parse_filter(const std::string& text, const char* named);
 
-// The whole text as a finite number; nothing where it is none.
+// The whole text as a finite number; nothing where it is no number.
 std::optional<double> number_in(const std::string& text);
 
 }  // namespace assay::host

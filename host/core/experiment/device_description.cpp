@@ -85,7 +85,7 @@ class TableReader {
     for (const auto& [name, node] : *table_) {
       const std::string key(name.str());
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      // Nearer than two keys of one table are to each other: "captured_sparse_us" is none for "captured_many_us".
+      // Nearer than two keys of one table are to each other: "captured_sparse_us" is no typo of "captured_many_us".
       constexpr std::size_t slip = 2;
       for (const std::string& read : known_)
         if (edit_distance(key, read) <= slip)

@@ -131,7 +131,7 @@ std::string Node::shown() const {
 
 namespace {
 
-// The line `name = quick start # mine` with quotes around its text; "" where the value is none that lacks them.
+// The line `name = quick start # mine` with quotes around its text; "" where the value does not lack them.
 std::string with_quotes(std::string_view line) {
   const auto trimmed = [](std::string_view text) {
     const std::size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");

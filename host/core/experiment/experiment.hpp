@@ -46,7 +46,7 @@ struct RunSettings {
 };
 
 // What `ClusterSettings::ranks_per_node` says in place of a number.
-inline constexpr std::int64_t ranks_per_node_auto = 0;  // as [run] ranks needs; one where that says nothing
+inline constexpr std::int64_t ranks_per_node_auto = 0;  // as [run] ranks needs; one where that is not set
 
 // [cluster]: the machines that a case wants, and for how long. A batch takes them from here; a case that is run by hand
 // takes its number of ranks.

@@ -39,7 +39,7 @@ class Vocabulary {
   std::optional<Value> check(const std::string& key, const Node& node, const std::string& label, Mistakes&) const;
   // Stores a value that check() gave.
   void set(Case& into, const std::string& key, const Value& value) const;
-  // `text` of `--filter key=text` in the written form of the key's values, or as it is when it is none of them.
+  // `text` of `--filter key=text` in the written form of the key's values, or as it is when it is not one of them.
   std::string filter_text(const std::string& key, const std::string& text) const;
 
  private:

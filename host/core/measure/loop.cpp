@@ -59,7 +59,7 @@ class Loop {
   }
 
  private:
-  // The first steps tell how long one takes, and so how many come after the host's own work.
+  // The first steps show how long one takes, and so how many come after the host's own work.
   void warm_up() {
     std::int64_t left = plan_.warmup, settling = 0;
     while (left > 0 && settling == 0) {

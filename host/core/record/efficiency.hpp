@@ -1,4 +1,4 @@
-// What a step's rates are set against: the most that the devices do, and the energy that they took.
+// What a step's rates are compared with: the most that the devices do, and the energy that they took.
 #pragma once
 #include "record/case_record.hpp"
 

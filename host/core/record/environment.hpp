@@ -1,4 +1,4 @@
-// What machine and software a record was made with, as environments/ID.json or environment.json of its run tell it.
+// What machine and software a record was made with, as environments/ID.json or environment.json of its run say.
 #pragma once
 #include "record/case_record.hpp"
 

@@ -1,6 +1,6 @@
 // environments/ID.json of a run folder: one environment, and the invocations of assay that have measured in it.
 //
-// A run may be gone on with another day, on another machine, with another driver. Each record names the environment it
+// A run may be resumed another day, on another machine, with another driver. Each record names the environment it
 // ran in, so that no record is taken for one of a place where it was not made.
 #pragma once
 #include <optional>
@@ -29,7 +29,7 @@ std::optional<EnvironmentFile> environment_file(const std::string& captured);
 std::string with_invocations_of(const std::string& text, const std::string& other);
 
 // The id under which a run keeps the environment of records that name none: those of a run that was begun by an
-// earlier version of assay, and gone on with by this one.
+// earlier version of assay, and resumed by this one.
 inline constexpr const char* unnamed_environment = "unnamed";
 
 }  // namespace assay::host::record

@@ -25,8 +25,8 @@ std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
 std::vector<Leftover> leftovers_below(const std::filesystem::path& folder);
 
 // Below a folder, links not followed: whole runs, with their records, in which nothing was written since
-// `seconds_since_1970`. A run that is written to, by this machine or by a batch, is none of them, nor one whose batch
-// has cases without a record there, nor one in which a file lies that assay does not write unasked.
+// `seconds_since_1970`. A run that is written to, by this machine or by a batch, is not one of them, nor one whose
+// batch has cases without a record there, nor one in which a file lies that assay does not write unasked.
 std::vector<Leftover> old_runs_below(const std::filesystem::path& folder, double seconds_since_1970);
 
 // Removes its files, and folders that are empty then, with its lock held meanwhile; nothing where somebody has begun to

@@ -50,7 +50,7 @@ class RunFolder {
   void append(const record::CaseRecord& record) { append_all(std::span(&record, 1)); }
   void append_all(std::span<const record::CaseRecord> records);
 
-  // For a run that goes on with an experiment that has changed since: the file then says what the run holds from now
+  // For a run that resumes with an experiment that has changed since: the file then says what the run holds from now
   // on.
   void replace_experiment(const std::string& resolved_toml);
 

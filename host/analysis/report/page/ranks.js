@@ -22,7 +22,7 @@ addPlot({
       const middle = frame.middle(i) - 2, [mean, low, high] = r.rank.ms;
       if (low !== null && high !== null)
         svg.append("line").attr("class", "whisker").attr("x1", x(low)).attr("x2", x(high)).attr("y1", middle).attr("y2", middle);
-      told(svg.append("circle").attr("class", r.isStraggler ? "c1" : "c0").attr("r", r.isStraggler ? 5 : 3.5).attr("cx", x(mean))
+      titled(svg.append("circle").attr("class", r.isStraggler ? "c1" : "c0").attr("r", r.isStraggler ? 5 : 3.5).attr("cx", x(mean))
           .attr("cy", middle),
            `${r.name}: ${shortNumber(mean)} ms`);
       const straggler = r.isStraggler ? (isNarrow(width) ? " ◀" : `, slowest in ${Math.round(r.c.ranks.straggler[1] * 100)}%`) : "";
