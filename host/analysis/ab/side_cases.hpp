@@ -1,4 +1,4 @@
-// Which case of A is which case of B, from what is known before anything runs.
+// Matches the cases of A and B from what is known before anything runs.
 #pragma once
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-// What the turns of two sides have left on the disk, compared as `assay compare` does.
+// The runs of two sides on the disk, compared as `assay compare` does.
 #pragma once
 #include "compare/comparison.hpp"
 

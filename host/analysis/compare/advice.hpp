@@ -1,4 +1,4 @@
-// What a comparison could not say: why, and what to run next.
+// Advice where a comparison has no verdict: why, and what to run next.
 #pragma once
 #include "compare/comparison.hpp"
 
@@ -7,7 +7,7 @@
 
 namespace assay::host::compare {
 
-// Of a comparison in which no case of any side was compared: the reasons, each with what to do about it. None where
+// The reasons why a comparison compared no case of any side, each with what to do about it. None where
 // something was compared.
 std::vector<std::string> why_nothing_was_compared(const Comparison& comparison);
 

@@ -15,7 +15,7 @@
 namespace assay::host::compare {
 namespace {
 
-// Of one side: item -> its values over the runs and cases, in the order in which they were seen.
+// One side's items -> their values over the runs and cases, in the order in which they were seen.
 using Said = std::map<std::string, std::vector<std::string>>;
 
 void say(Said& said, const std::string& item, const std::string& value) {
@@ -142,7 +142,7 @@ std::string joined(const std::vector<std::string>& values, const char* separator
   return fmt::format("{}", fmt::join(values, separator));
 }
 
-// Of a list of parts, those that not all sides have.
+// The parts of a list that not all sides have.
 std::vector<std::string> without_common(const std::vector<std::string>& parts, const std::vector<Said>& sides) {
   std::vector<std::string> result;
   for (const std::string& part : parts) {

@@ -1,4 +1,4 @@
-// What a few runs a side are worth without a normal distribution: how often runs that do not differ stand as these do.
+// A permutation test for a few runs a side: how often runs that do not differ stand as these do.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -16,7 +16,7 @@ std::size_t fewest_runs_within_states(double error);
 // Whether the figures of each side all lie on one side of those of the other.
 bool are_apart(const std::vector<double>& a, const std::vector<double>& b);
 
-// Of all ways to deal these figures to sides of these sizes, the share with means at least as far apart: the exact
+// The share of all ways to deal these figures to sides of these sizes with means at least as far apart: the exact
 // two-sided permutation test. Counted by the shift algorithm (Streitberg and Roehmel, Statistical Software Newsletter
 // 12, 1986) on figures rounded to a grid.
 double chance_of_dealing(const std::vector<double>& a, const std::vector<double>& b);

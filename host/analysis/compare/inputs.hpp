@@ -1,5 +1,5 @@
-// What the user chose for a case: the values by which cases of different runs are the same case or not. Neither the
-// device nor any version is among them; the content hash, which has those, is not used.
+// The inputs that the user chose for a case: the values by which cases of different runs are the same case or not.
+// Neither the device nor any version is among them; the content hash, which has those, is not used.
 #pragma once
 #include "record/case_record.hpp"
 

@@ -1,4 +1,4 @@
-// What one run says: the statistic of its steps, and how far the steps themselves let that be off.
+// One run's figure: the statistic of its steps, and how far the steps themselves let that be off.
 #pragma once
 #include "compare/verdict.hpp"
 

@@ -77,7 +77,7 @@ Keys telling_keys(const Keys& varied, const MatchRules& rules) {
 // A number for each value, so that each of thousands of cases is held against thousands of others in no time.
 class Numbered {
  public:
-  // Of each key in its order; none where the case does not say.
+  // The value of each key, in their order; none where the case does not say.
   using Numbers = std::vector<std::optional<std::size_t>>;
 
   explicit Numbered(const Keys& keys) : keys_(keys) {}

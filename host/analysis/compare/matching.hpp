@@ -1,4 +1,4 @@
-// Which case of one side is which case of another.
+// Matches the cases of one side with those of another.
 #pragma once
 #include "compare/inputs.hpp"
 

@@ -1,4 +1,4 @@
-// What is compared: a metric's name, and what a record says about it.
+// A compared metric: its name, and its figure in a record.
 #pragma once
 #include "compare/verdict.hpp"
 #include "record/case_record.hpp"

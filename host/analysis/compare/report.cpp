@@ -75,7 +75,7 @@ std::string devices_text(const Side& side) {
   return fmt::format("{}", fmt::join(devices, " | "));
 }
 
-// Of several runs the first, and how many more there are. A part of a run is named by its inputs: then by the run.
+// The first of several runs, and how many more there are. A part of a run is named by its inputs: then by the run.
 std::string from_text(const Side& side) {
   if (side.runs.empty()) return side.name;
   const std::string& first = side.runs.front().path;

@@ -1,4 +1,4 @@
-// What records have of a step on several ranks, and of the messages between them.
+// Steps on several ranks, and the messages between them, read from records.
 #pragma once
 #include "forecast/wire.hpp"
 #include "record/case_record.hpp"
@@ -24,7 +24,7 @@ struct MeasuredStep {
   int records = 1;                                // whose mean this is
   Link link;
   int machines = 1;
-  // Of a CPU: so many ranks of a machine, with as many threads as these, have separate processors. Not known: each
+  // On a CPU: so many ranks of a machine, with as many threads as these, have separate processors. Not known: each
   // has its own device.
   std::optional<double> ranks_at_full_speed;
 };
@@ -48,7 +48,7 @@ struct ObservedCase {
 
 // How many times longer the work of one rank takes where so many of a machine share processors.
 double crowding(int ranks_of_machine, std::optional<double> ranks_at_full_speed);
-// Of so many ranks those on one machine, where ranks are spread as those of this step: over as many machines as it
+// How many of these ranks are on one machine, where ranks are spread as those of this step: over as many machines as it
 // takes, or all on one.
 int ranks_of_machine(const MeasuredStep& step, int ranks);
 
@@ -56,7 +56,7 @@ int ranks_of_machine(const MeasuredStep& step, int ranks);
 // what is missing, and the remedy". Records are of one family where the parameters that both say are equal.
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out);
 
-// Of the workload all_reduce, and of the collectives of training steps.
+// Messages of the workload all_reduce, and of the collectives of training steps.
 std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases);
 std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families);
 

@@ -66,7 +66,7 @@ double compute_of(const MeasuredStep& step) {
   return step.silent_s ? *step.silent_s : std::max(0.0, step.step_s - step.exposed_s);
 }
 
-// Of collectives beside the backward each is ready when its share of it is done; the last one has nothing left to hide
+// Each collective beside the backward is ready when its share of it is done; the last one has nothing left to hide
 // behind.
 double exposed_of(const MeasuredStep& basis, double communication_s, double backward_s) {
   if (!basis.overlaps || basis.collectives < 1) return communication_s;

@@ -46,7 +46,7 @@ double ring_or_tree_volume(Collective collective, int ranks) {
   return 1;
 }
 
-// Of a message: Gloo's own, and those of TCP with time stamps and of IP, once more for the acknowledgement.
+// Headers of a message: Gloo's own, and those of TCP with time stamps and of IP, once more for the acknowledgement.
 constexpr double head_bytes = 48 + 2 * (32 + 20);
 // Pieces of a broadcast: its root sends the next ones while others pass one on.
 constexpr double piece_bytes = 1024 * 1024;

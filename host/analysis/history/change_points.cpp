@@ -26,7 +26,7 @@ struct Part {
 
 // A shorter part does not show how much its levels resemble each other.
 constexpr double kShortestPart = 10;
-// Of the error that may be made, this part is the whole stretch's, and its parts have the rest.
+// The whole stretch has this part of the error that may be made; its parts have the rest.
 constexpr double kShareOfWhole = 0.8;
 // The chance of a shift is that at one place, given how strong resemblances may be. That of the clearest of n places is
 // up to so many times n as large, as simulated for strengths from 0 to 0.99 and 12 to 200 levels.
@@ -141,7 +141,7 @@ class Exchanges {
     return largest_contrast(kept, parts->second, sums_);
   }
 
-  // Of a Gumbel distribution with the mean and deviation of the contrasts that were drawn.
+  // The tail of a Gumbel distribution with the mean and deviation of the contrasts that were drawn.
   double chance_by_tail(double contrast) const {
     constexpr double euler = 0.5772156649, pi_by_root_6 = 1.2825498302;
     const double mean = mean_of(largest_);

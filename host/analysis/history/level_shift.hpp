@@ -9,7 +9,7 @@ namespace assay::host::history {
 
 struct LevelShift {
   std::size_t at = 0;  // the first level after it
-  // Of a step of such a size at this very place, where there is none; 1 where nothing was found.
+  // The chance of a step of such a size at this very place where nothing changed; 1 where nothing was found.
   double chance = 1;
 };
 

@@ -1,4 +1,4 @@
-// What all formats make records with.
+// Helpers by which all formats make records.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,4 +1,4 @@
-// What the programs of nccl-tests print: a line of `#` for each rank and for the columns, then a row for each size,
+// Reads the output of nccl-tests: a line of `#` for each rank and for the columns, then a row for each size,
 // with the mean time of an operation in microseconds out of place and in place, and a verdict at the end.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
-// What the OSU micro-benchmarks print: a line with the test's name, lines of settings, a line of columns, and a row for
-// each size. A log may have several tests. osu_mbw_mr may print two tables with a column for each window size, and
+// Reads the OSU micro-benchmarks' output: a line with the test's name, lines of settings, a line of columns, and a row
+// for each size. A log may have several tests. osu_mbw_mr may print two tables with a column for each window size, and
 // osu_init prints one sentence.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -88,7 +88,7 @@ Json counted_kernels_json(const record::CounterProfile& profile) {
   return kernels;
 }
 
-// Of the step, or of a case that Nsight Compute has counted, which has no rate of its step, of its kernels.
+// The step's rates, or the kernels' in a case that Nsight Compute has counted, which has no rate of its step.
 Json roofline_json(const record::CaseResult& result, SharedNames& names) {
   Json out = Json::object();
   if (result.ncu) {

@@ -1,4 +1,4 @@
-// What a page holds of one case: its figures for the plots, and why it failed. Texts go in as they are; the page shows
+// A page's data of one case: its figures for the plots, and why it failed. Texts go in as they are; the page shows
 // them as text, and page.cpp spells them so that they cannot leave the data.
 #pragma once
 #include "record/case_record.hpp"

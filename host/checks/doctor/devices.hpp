@@ -34,9 +34,9 @@ struct DeviceKind {
   }
 };
 
-// Of every backend that is installed.
+// The devices of every installed backend.
 std::vector<DeviceKind> ask_devices();
-// Of one, in this process.
+// The devices of one backend, asked in this process.
 DeviceKind ask_devices_of_kind(const std::string& kind);
 
 }  // namespace assay::host::doctor

@@ -250,7 +250,7 @@ Texts few_files(const Facts& f) {
   return when(files && *files < 1024, fmt::format("a process may open {} files", files.value_or(0)));
 }
 
-// Of the variables that are set, those named.
+// Those of the named variables that are set.
 Texts set_to(const Facts& f, std::string_view name, bool (*counts)(const std::string&)) {
   for (const auto& [key, value] : f.machine.variables)
     if (key == name && counts(value)) return {fmt::format("{}={}", key, value)};

@@ -1,4 +1,4 @@
-// What would spoil a measurement on a machine, and what to do about it: one row for each thing that is looked for.
+// Findings that would spoil a measurement on a machine, with remedies: one row for each check.
 #pragma once
 #include <span>
 #include <string>

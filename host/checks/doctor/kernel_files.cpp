@@ -78,7 +78,7 @@ std::string file_system_of(std::string_view mounts, const fs::path& path) {
     std::string device, place, kind;
     if (!(words >> device >> place >> kind)) return;
     const fs::path mounted = unescaped(place);
-    // Of two mounts on one place the later one covers the other.
+    // A later mount on one place covers the earlier one.
     if (!lies_below(path, mounted) || mounted.string().size() < deepest.string().size()) return;
     deepest = mounted;
     type = kind;

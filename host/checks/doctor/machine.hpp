@@ -1,4 +1,5 @@
-// What of a machine matters to a measurement, beside its devices: read from /proc, /sys and the limits of this process.
+// The facts of a machine that matter to a measurement, beside its devices: read from /proc, /sys and the limits of this
+// process.
 #pragma once
 #include <chrono>
 #include <cstdint>

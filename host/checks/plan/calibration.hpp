@@ -1,4 +1,4 @@
-// What an earlier run on the same device says of how far from the roofline steps are, and so how long others will take.
+// Expected times: an earlier run on the same device shows how far from the roofline steps are.
 //
 // The time of a step is taken as a sum: of each kind of operation the least time that the device's peaks allow, times a
 // factor, and a time for each operation, which stands for what a kernel costs however small it is. The factors are
@@ -39,7 +39,7 @@ struct Fit {
   double largest_error = 0;  // of a case that was fitted, relative
   double seconds(const Features& features) const;
 };
-// Of at least one case; seconds above 0.
+// Takes at least one case; seconds above 0.
 Fit fit(const std::vector<Features>& features, const std::vector<double>& seconds);
 
 // Beyond this factor between a case and all that it stands on no time is expected. Up to 25 times single sizes of the

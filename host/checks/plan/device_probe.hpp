@@ -1,4 +1,4 @@
-// What a device's backend finds out about it by trying (assay/probe.h), as tables of the device's file.
+// Figures that a device's backend measures (assay/probe.h), as tables of the device's file.
 #pragma once
 #include <array>
 #include <string>

@@ -66,7 +66,7 @@ class Walker {
     device_.emplace(backend, 0);
   }
 
-  // Of the first and the last rank the one that takes more.
+  // The first or the last rank, whichever takes more.
   Walk walk(const WalkRequest& request) {
     Walk most = walk_rank(request, 0);
     if (request.ranks == 1 || most.state != WalkState::walked) return most;

@@ -33,7 +33,7 @@ class CountingHost {
 
   const Counts& counts() const { return counts_; }
   void offer_nothing() { offers_ = false; }
-  // Of all that is asked for, counted from 0, this one is refused.
+  // Refuses this one of all that is asked for, counted from 0.
   void refuse(std::size_t allocation) { refused_ = allocation; }
   // Called before the n-th mark of a phase that comes from here on.
   void at_mark(std::size_t n, std::function<void()> act) { marks_until_act_ = n, act_ = std::move(act); }

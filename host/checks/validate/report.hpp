@@ -1,4 +1,4 @@
-// What became of each check, and how that is reported: while it is asked, as lines between processes, on a terminal, as
+// The result of each check, and how it is reported: while it is asked, as lines between processes, on a terminal, as
 // JSON.
 #pragma once
 #include <assay/abi.h>

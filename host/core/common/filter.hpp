@@ -24,7 +24,7 @@ struct Filter {
   double bound = 0;                 // of the others: `raw` as a number
 
   bool is_ordering() const { return relation != Relation::equal && relation != Relation::unequal; }
-  // Of an ordering: whether a number is on the right side of the bound.
+  // For an ordering: whether a number is on the right side of the bound.
   bool holds(double number) const;
 };
 

@@ -79,7 +79,7 @@ class TableReader {
                               : fmt::format("; expected one of {}", fmt::join(known_, ", "))));
     }
   }
-  // Of a table that may have more than is read: a slip of a key that is read, and numbers that no probe finds.
+  // Mistakes of a table that may have more than is read: a typo of a key, and numbers that no probe finds.
   void refuse_slips() const {
     if (!table_) return;
     for (const auto& [name, node] : *table_) {

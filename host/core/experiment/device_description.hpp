@@ -65,7 +65,7 @@ struct FoundFacts {
   DeviceFacts facts;               // none where no file describes the device
   std::vector<std::string> notes;  // of files that are wrong and left out: one that is bad concerns no other device
 };
-// Of the device of this kind and name, as its driver reports it, from the file below `folder`, or where that is empty
+// Facts of the device of this kind and driver's name, from the file below `folder`, or where that is empty
 // from the one that came with this installation.
 FoundFacts facts_of_device(const std::string& kind, const std::string& name, const std::filesystem::path& folder = {});
 

@@ -99,7 +99,8 @@ struct Case {
   ClusterSettings cluster;
   ProfileSettings profile;
   std::vector<std::pair<std::string, Value>> axes;  // the swept keys and their values, in the file's order
-  // Of several cases of the experiment, whatever a filter leaves of them: the files that it writes bear its number.
+  // Whether the experiment has several cases, whatever a filter leaves of them: the files that it writes bear its
+  // number.
   bool is_one_of_several = false;
   // As the experiment has them, where the case's device has given some another value ("auto" is "fp16" there).
   std::optional<std::map<std::string, Value>> params_of_any_device;

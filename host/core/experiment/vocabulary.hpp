@@ -30,7 +30,7 @@ class Vocabulary {
   // The text for a name in `where` ("[sweep]") that is not known: what is, and what was meant.
   std::string unknown_key(const std::string& key, const std::string& where) const;
 
-  // Of a workload whose tables are open: what a parameter of the experiment's own may be called, as a part of a
+  // For a workload whose tables are open: what a parameter of the experiment's own may be called, as a part of a
   // message; else "".
   std::string own_param_rule() const;
 

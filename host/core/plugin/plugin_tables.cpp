@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of numbers JSON has neither the infinite ones nor all digits.
+// JSON has no infinite numbers and not all digits.
 std::string exact(double number) { return fmt::format("{:a}", number); }
 double exact(const Json& text) { return std::strtod(text.get_ref<const std::string&>().c_str(), nullptr); }
 

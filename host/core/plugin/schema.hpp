@@ -1,4 +1,4 @@
-// What a workload declares, copied out of its tables: the schema that an experiment is validated against.
+// A workload's schema, copied out of its tables: an experiment is validated against it.
 #pragma once
 #include "common/device_kinds.hpp"
 #include "common/direction.hpp"

@@ -106,7 +106,7 @@ class Memory {
   }
 
  private:
-  // Of files that are gone nobody asks again: when there are many, all are forgotten.
+  // Nobody asks again about files that are gone: when there are many, all are forgotten.
   void make_room() const {
     constexpr auto most_files = 256;
     const fs::path folder = path_.parent_path();

@@ -157,8 +157,8 @@ struct Memory {
   Number peak_total_mib;
   std::optional<StepPeak> step_peak_mib;  // of all kinds together, within each measured step
   Number process_peak_mib;
-  // Of the device, after the measured steps and by its own account: what the process has taken since it was opened, and
-  // what of it the account by kind does not know.
+  // The device's memory after the measured steps, by its own account: what the process has taken since it was opened,
+  // and what of it the account by kind does not know.
   Number device_used_mib, unexplained_mib;
 };
 
@@ -273,7 +273,7 @@ struct CounterProfile {
 struct RankEntry {
   std::int32_t rank = 0;
   std::string host;
-  // Of a case in which every rank is ok.
+  // In a case in which every rank is ok.
   std::optional<std::int32_t> device;
   Number step_mean_ms, step_std_ms, step_p50_ms, step_min_ms, step_max_ms;
   std::optional<Named<double>> phases, step_metrics;  // the means
@@ -281,7 +281,7 @@ struct RankEntry {
   Number memory_peak_mib, process_peak_mib;
   std::optional<Named<double>> telemetry;
   std::optional<ValidityVerdict> validity;
-  // Of a case that has failed.
+  // In a case that has failed.
   std::optional<Status> status;
   std::optional<Stage> stage;
   std::string phase;
@@ -407,7 +407,7 @@ struct CaseRecord {
   std::string started;      // UTC
   std::string host;         // the name of the machine that led the case
   std::string environment;  // the id of the environment it ran in: environments/ID.json of the run folder
-  // Of a case that the experiment has no more. Not part of the file: a later run of the experiment decides it.
+  // A case that the experiment no longer has. Not part of the file: a later run of the experiment decides it.
   bool is_former = false;
 };
 

@@ -21,7 +21,7 @@ struct EnvironmentFile {
   std::string id;    // 16 hexadecimal digits over the lasting facts, in whatever order they were captured
   std::string text;  // the lasting facts, and as "invocations" a list of all others
 };
-// Of what was captured at one invocation. Nothing when the text is no JSON object.
+// The file of what was captured at one invocation. Nothing when the text is no JSON object.
 std::optional<EnvironmentFile> environment_file(const std::string& captured);
 
 // The text with the invocations of both, each once. They are of the same id. A text that is no such file counts as

@@ -1,4 +1,4 @@
-// What merging the results of several ranks does the same way for every case: maxima, verification, notes.
+// The parts of merging several ranks' results that every case shares: maxima, verification, notes.
 #pragma once
 #include "record/merge.hpp"
 

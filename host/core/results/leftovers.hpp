@@ -1,4 +1,4 @@
-// What runs and data sets have left that can be made again, or is of no use: for `assay clean`.
+// Files of runs and data sets that can be made again, or are of no use: for `assay clean`.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@ struct Leftover {
   std::filesystem::path lock;  // the file that its user would hold locked; "": none
 };
 
-// Of the folder of what is remembered ("": there is none): tables of plugins, algorithms, the index.
+// Files in the folder of what is remembered ("": there is none): tables of plugins, algorithms, the index.
 std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
 // Below a folder, links not followed: generated data sets (known by their manifest), libraries that a run took and that
 // stayed when it was killed, unfinished files, and the folders of runs without a record. What a run in progress holds

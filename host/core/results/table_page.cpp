@@ -43,7 +43,7 @@ std::string origin_line(const std::vector<record::CaseRecord>& records, const Ru
   return line;
 }
 
-// Of a single row every column has one value; these alone are no figures of it.
+// Every column of a single row has one value; these alone are no figures of it.
 constexpr std::array<std::string_view, 4> columns_that_fold{"validity", "verify", "device", "status"};
 
 bool is_alike_in_all_rows(const Table& table, std::size_t column) {

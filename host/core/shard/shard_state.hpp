@@ -1,4 +1,4 @@
-// What has become of the cases of a shard, as its files say.
+// The state of a shard's cases, read from its files.
 #pragma once
 #include <map>
 #include <string>
