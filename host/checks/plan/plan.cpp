@@ -85,7 +85,7 @@ void add_least_time(PlannedCase& c, const experiment::DeviceDescription& device)
   if (const double peak = device.flops_per_s(c.walk.arithmetic); peak > 0) flops_s = c.walk.flops / peak;
   if (flops_s == 0)
     for (const std::size_t kind : {product_kind, attention_kind}) flops_s += c.walk.operations[kind].flops_s;
-  // What fits into the caches need not come from memory. Those of a processor are not told.
+  // What fits into the caches need not come from memory. A processor's are not known.
   const bool is_cached =
       device.kind == "cpu" || static_cast<double>(c.walk.at_step.total()) <= device.l2_cache_mib * mib;
   if (device.memory_gbytes_per_s > 0 && !is_cached) bytes_s = c.walk.bytes / (device.memory_gbytes_per_s * 1e9);
@@ -103,7 +103,7 @@ void add_least_time(PlannedCase& c, const experiment::DeviceDescription& device)
                                           : "events";
 }
 
-// A time that stands on cases which are too far away is none: neither is it shown nor do hours count it.
+// A time that stands on cases too far away counts as unknown: it is not shown, and hours leave it out.
 void add_expected(PlannedCase& c, const Calibration& calibration) {
   c.expected = calibration.expected(c.request.values, c.request.ranks, c.walk);
   if (!c.expected) {
@@ -188,7 +188,7 @@ CasesPlan plan_cases(WalkedCases request) {
                         [](const PlannedCase& c) { return c.expected && c.expected->step_s < c.least_step_s; });
       below > 0)
     plan.notes.push_back(fmt::format(
-        "{} of the expected times lie below the least ones: the earlier cases do not tell of such cases, or {} states "
+        "{} of the expected times lie below the least ones: the earlier cases do not cover such cases, or {} states "
         "smaller peaks than the device has",
         below, request.device.file));
   if (collects && request.device.link_gbytes_per_s == 0)

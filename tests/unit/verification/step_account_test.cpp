@@ -101,7 +101,7 @@ TEST_F(TrainingSteps, AnUpdateBesideTheStepsIsWrong) {
   EXPECT_NE(test::wrong_result_of([&] { (void)trainer_.account(); }), "");
 }
 
-// An account of its own: a tensor of results, which each step fills.
+// An account: a tensor of results, which each step fills.
 class Results : public testing::Test {
  protected:
   static constexpr std::int64_t elements = 100;

@@ -28,11 +28,11 @@ addPlot({
       if (r.work > 0) {
         svg.append("line").attr("class", "whisker").attr("x1", x(r.work)).attr("x2", x(mean)).attr("y1", middle).attr("y2", middle)
             .attr("stroke-dasharray", "2 3");
-        told(svg.append("rect").attr("class", r.isStraggler ? "c1" : "c0").attr("x", x(r.work) - 3).attr("y", middle - 3)
+        titled(svg.append("rect").attr("class", r.isStraggler ? "c1" : "c0").attr("x", x(r.work) - 3).attr("y", middle - 3)
             .attr("width", 6).attr("height", 6),
              `${r.name}: ${shortNumber(r.work)} ms without its waits of ${shortNumber(r.rank.wait)} ms`);
       }
-      told(svg.append("circle").attr("class", r.isStraggler ? "c1" : "c0").attr("r", r.isStraggler ? 5 : 3.5).attr("cx", x(mean))
+      titled(svg.append("circle").attr("class", r.isStraggler ? "c1" : "c0").attr("r", r.isStraggler ? 5 : 3.5).attr("cx", x(mean))
           .attr("cy", middle),
            `${r.name}: ${shortNumber(mean)} ms`);
       const why = r.work !== undefined ? `, waits ${shortNumber(r.rank.wait)}`
