@@ -138,26 +138,28 @@ def lines(entries):
     return "".join(json.dumps(each, separators=(",", ":"), ensure_ascii=False) + "\n" for each in entries)
 
 
-def finish_shard(folder, model, job):
-    """What a job leaves that has carried out all cases of a shard."""
-    plan = json.loads((folder / "shard.json").read_text())
+def run_shard(folder, model, job, ended=None):
+    """What a job leaves that has carried out all cases of a shard, or so far `ended` of them and has begun the next."""
+    cases = json.loads((folder / "shard.json").read_text())["cases"]
+    done = cases if ended is None else cases[:ended]
     attempt = folder / "attempts" / "0001"
-    attempt.mkdir(parents=True)
+    (attempt / "environments").mkdir(parents=True, exist_ok=True)
     (attempt / "claim.json").write_text(lines([{"job": str(job), "restart": 0, "host": "n1", "pid": 1, "nodes": ["n1"],
                                                 "began_s": BEGAN_S}]))
     journal = []
-    for index in plan["cases"]:
-        journal += [{"t": BEGAN_S + index, "case": index, "event": "begin"},
-                    {"t": BEGAN_S + index + 1, "case": index, "event": "end", "status": "ok"}]
+    for index in cases[:len(done) + 1]:
+        journal.append({"t": BEGAN_S + index, "case": index, "event": "begin"})
+        if index in done:
+            journal.append({"t": BEGAN_S + index + 1, "case": index, "event": "end", "status": "ok"})
     (attempt / "journal.jsonl").write_text(lines(journal))
-    (attempt / "cases.jsonl").write_text(lines(record_of(model.record, index) for index in plan["cases"]))
+    (attempt / "cases.jsonl").write_text(lines(record_of(model.record, index) for index in done))
     (attempt / "environment.json").write_text(model.environment)
     by_id = copy.deepcopy(model.environment_by_id)
     by_id["invocations"][0]["job"] = {"scheduler": "slurm", "id": str(job), "array_id": "101", "array_task": str(job)}
-    (attempt / "environments").mkdir()
     (attempt / "environments" / model.environment_file).write_text(json.dumps(by_id, indent=2) + "\n")
-    (attempt / "end.json").write_text(lines([{"verdict": "done", "reason": "", "ended_s": BEGAN_S + 60}]))
-    return len(plan["cases"])
+    if ended is None:
+        (attempt / "end.json").write_text(lines([{"verdict": "done", "reason": "", "ended_s": BEGAN_S + 60}]))
+    return len(done)
 
 
 def queue_line(array, tasks, state, job):
@@ -217,9 +219,11 @@ def measure(batch, given):
 
     # The canary and half of the others have ended; 16 run; the rest waits.
     ended = folders[:1 + len(folders) // 2]
-    finished = sum(finish_shard(each, model, 1000 + i) for i, each in enumerate(ended))
+    finished = sum(run_shard(each, model, 1000 + i) for i, each in enumerate(ended))
     open_tasks = [int(each.name.split("-")[1]) for each in folders[len(ended):]]
     running, waiting = open_tasks[:16], open_tasks[16:]
+    # Each of those that run is at its second case.
+    finished += sum(run_shard(each, model, 5000 + i, ended=1) for i, each in enumerate(folders[len(ended):][:16]))
     queue = "".join(queue_line(arrays["1"], task, "RUNNING", 5000 + task) for task in running)
     if waiting:
         queue += queue_line(arrays["1"], f"{waiting[0]}-{waiting[-1]}%16", "PENDING", arrays["1"])
@@ -227,12 +231,14 @@ def measure(batch, given):
     said, calls = timed(batch, "assay status, half of it done", given.repeat, "status", run)
     check("calls of status", calls, ["squeue"])
     told = json.loads(batch.command("status", run, "--json")[0])
-    check("counts", told["counts"], {"ok": finished, "queued": given.cases - finished})
+    check("counts", told["counts"], {"ok": finished, "running": len(running),
+                                     "queued": given.cases - finished - len(running)})
+    timed(batch, "assay status --json", given.repeat, "status", run, "--json")
     timed(batch, "assay collect, half of it done", 1, "collect", run, "--quiet", codes=(0, 1))
     check("records", len((run / "cases.jsonl").read_text().splitlines()), finished)
 
     for i, each in enumerate(folders[len(ended):]):
-        finish_shard(each, model, 5000 + i)
+        run_shard(each, model, 5000 + i)
     (batch.folder / "queue").write_text("")
     said, calls = timed(batch, "assay status, all done", given.repeat, "status", run)
     check("calls of status", calls, ["squeue"])
