@@ -39,8 +39,8 @@ class Scheduler {
   // The jobs that wait or run, of this user and of `users`, user ids.
   virtual std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const = 0;
   virtual void cancel(const std::vector<SubmittedJob>& arrays) const = 0;
-  // How a job that has left the queue ended, while somebody still knows: "FAILED, exit code 0:53". "" where nobody
-  // does.
+  // How a job that has left the queue ended, while somebody still knows: "FAILED, exit code 0:53, on n1". "" where
+  // nobody does.
   virtual std::string how_ended(const SubmittedJob&) const { return ""; }
   virtual std::vector<NodeState> nodes(const std::string& partition) const = 0;  // "": of all
   virtual std::int64_t array_size_max() const = 0;                               // jobs in one array

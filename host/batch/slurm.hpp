@@ -41,7 +41,8 @@ class Slurm {
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const;
   // Whether the job is known to be over; false when nobody can say.
   bool is_over(const std::string& job) const;
-  // How a job that has left the queue ended, while Slurm still knows: "FAILED, exit code 0:53". "" when nobody can say.
+  // How a job that has left the queue ended, while Slurm still knows: "FAILED, exit code 0:53, on n1". "" when nobody
+  // can say.
   std::string how_ended(const std::string& job) const;
   void cancel(const std::vector<std::string>& jobs) const;           // throws SlurmError
   std::vector<NodeState> nodes(const std::string& partition) const;  // "": of all; throws SlurmError

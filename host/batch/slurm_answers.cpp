@@ -136,8 +136,12 @@ std::string parse_end_of_job(std::string_view output) {
     return rest.substr(0, rest.find_first_of(" \n"));
   };
   const std::string_view state = word_after(" JobState="), code = word_after(" ExitCode=");
+  const std::string_view host = word_after(" BatchHost=");
   if (state.empty()) return "";
-  return code.empty() ? std::string(state) : fmt::format("{}, exit code {}", state, code);
+  std::string text(state);
+  if (!code.empty()) text += fmt::format(", exit code {}", code);
+  if (!host.empty() && host != "(null)") text += fmt::format(", on {}", host);
+  return text;
 }
 
 bool NodeState::is_usable(bool with_reservation) const {

@@ -45,7 +45,7 @@ std::optional<SubmittedJob> parse_submitted(std::string_view sbatch_output);
 // The same in the file where it is kept.
 std::string text_of(const SubmittedJob& job);
 
-// "FAILED, exit code 0:53" of `scontrol --oneliner show job`; "" when it says no such thing.
+// "FAILED, exit code 0:53, on n1" of `scontrol --oneliner show job`; "" when it says no such thing.
 std::string parse_end_of_job(std::string_view scontrol_output);
 
 struct NodeState {

@@ -58,9 +58,36 @@ class Lines {
   std::size_t count_ = 0;
 };
 
+// Why a lost job may have left no log, by how Slurm says that it ended.
+std::string why_no_log(const std::string& ended, const fs::path& run) {
+  if (ended.starts_with("CANCELLED")) return "it was cancelled before it began";
+  const std::string remedy = "submit with --output on a file system that login node and nodes share";
+  // Slurm's own number for a file of the job that its node cannot open.
+  if (ended.find("exit code 0:53") != std::string::npos)
+    return fmt::format("its node cannot open the log, so it does not see {}; {}", run.string(), remedy);
+  return fmt::format("it was cancelled before it began, or its node does not see {}; then {}", run.string(), remedy);
+}
+
+// The last line of a job's log that says more than the reasons that status has printed: a prologue's own error
+// stands before them.
+std::string last_line_of(const std::string& log, const std::set<std::string>& printed) {
+  bool was_printed = false;
+  for (std::size_t end = log.size(); end > 0;) {
+    const std::size_t before = log.rfind('\n', end - 1);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    const std::string line = log.substr(begin, end - begin);
+    // srun's word that a task has ended so belongs to them.
+    if (!line.empty() && !printed.contains(line) && !(was_printed && line.starts_with("srun: "))) return line;
+    was_printed |= printed.contains(line);
+    end = begin == 0 ? 0 : begin - 1;
+  }
+  return "";
+}
+
 // Prints the last lines of the batch scripts of lost cases: they hold Slurm's own errors.
 void say_why_lost(const fs::path& run, const Submission& submission, const RunStatus& status) {
-  std::set<std::string> printed;
+  std::set<std::string> printed, reasons;
+  for (const UnreadyStatus& each : status.unready) reasons.insert(each.start.reason);
   for (const CaseStatus& c : status.cases) {
     if (c.state != CaseState::lost && c.state != CaseState::quarantined) continue;
     if (c.job.empty() || printed.size() >= 3 || !printed.insert(c.job).second) continue;
@@ -69,17 +96,12 @@ void say_why_lost(const fs::path& run, const Submission& submission, const RunSt
     if (!fs::is_regular_file(log, ignored)) {
       const std::string ended = scheduler_of(submission, run)
                                     ->how_ended({c.job, submission.arrays[static_cast<std::size_t>(c.array)].cluster});
-      fmt::print(
-          "job {} has left no log{}: it was cancelled before it began, or its node does not see {}; then submit with "
-          "--output on a file system that login node and nodes share\n",
-          c.job, ended.empty() ? "" : " (" + ended + ")", run.string());
+      fmt::print("job {} has left no log{}: {}\n", c.job, ended.empty() ? "" : " (" + ended + ")",
+                 why_no_log(ended, run));
       continue;
     }
-    std::string text = read_file(log);
-    while (!text.empty() && text.back() == '\n') text.pop_back();
     fmt::print("log of job {}: {}\n", c.job, log.string());
-    if (!text.empty())
-      fmt::print("  {}\n", text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1));
+    if (const std::string line = last_line_of(read_file(log), reasons); !line.empty()) fmt::print("  {}\n", line);
   }
 }
 
@@ -91,6 +113,12 @@ void say_nodes(const RunStatus& status) {
   for (const shard::UnhealthyNode& each : status.unhealthy)
     fmt::print("unhealthy, and left out: {} ({})\n", each.node, each.reason);
   if (!unready.empty()) fmt::print("nodes not ready: {}\n", fmt::join(unready, ", "));
+}
+
+// Why a case waits, as Slurm says it.
+std::string shown_reason(const std::string& of_queue) {
+  if (of_queue.empty()) return "its shard runs";
+  return of_queue == "None" ? "Slurm has given no reason yet" : of_queue;
 }
 
 void print_text(const fs::path& run, const RunStatus& status, bool all) {
@@ -117,7 +145,7 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
   }
   std::map<std::string, std::int64_t> reasons;  // of what waits
   for (const CaseStatus& c : status.cases)
-    if (c.state == CaseState::queued) ++reasons[c.queue_reason.empty() ? "its shard runs" : c.queue_reason];
+    if (c.state == CaseState::queued) ++reasons[shown_reason(c.queue_reason)];
   for (const auto& [reason, count] : reasons)
     fmt::print("queued: {} case{} ({})\n", count, count == 1 ? "" : "s", reason);
   {

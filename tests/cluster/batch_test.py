@@ -233,6 +233,8 @@ class NodesThatAreNotReady(batch.BatchTestCase):
                     b.file.write_text(b.file.read_text().replace('device = "cpu"', 'device = "auto"'))
                 b.submit()
                 self.assert_unready(b, reason)
+                if "module" in place:
+                    self.assertIn("  ERROR: Unable to locate a modulefile for cuda\n", b.assay("status", b.run_folder).out)
         b.collect()
 
     def test_prologue_arrives_without_the_submitters_environment(self):
@@ -286,7 +288,7 @@ class NodesThatAreNotReady(batch.BatchTestCase):
         b.submit()
         status = b.wait_over()
         self.assertEqual(status["counts"], {"lost": 2}, b.story())
-        self.assertRegex(b.assay("status", b.run_folder).out, "see .*results")
+        self.assertRegex(b.assay("status", b.run_folder).out, "on n[12]\\): its node cannot open the log, .*see .*results")
 
 
 class Limits(batch.BatchTestCase):

@@ -13,13 +13,16 @@ import datetime
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 STEPS = 5
+COLLECTIVES = ("all_reduce", "reduce_scatter")
 BEGAN_S = 1_700_000_000
 ANSWER = """#!/bin/sh
 echo "${{0##*/}} $*" >>'{folder}/calls'
@@ -81,13 +84,13 @@ class Batch:
         (self.folder / name).write_text(EXPERIMENT.format(sizes=sizes, steps=STEPS, results=results))
 
     def command(self, *arguments, codes=(0,)):
-        """What assay said, how long it took, and what Slurm's commands were asked meanwhile."""
+        """What assay said, how long it took by the clock and on processors, and what Slurm's commands were asked."""
         calls = self.folder / "calls"
         calls.write_text("")
-        began = time.monotonic()
+        before, began = processor_seconds(), time.monotonic()
         done = subprocess.run([self.assay, *map(str, arguments)], env=self.environment, capture_output=True, text=True,
                               check=False)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - began, processor_seconds() - before
         if done.returncode not in codes:
             raise AssertionError(f"{arguments}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout, seconds, [line.split()[0] for line in calls.read_text().splitlines()]
@@ -98,13 +101,29 @@ class Batch:
                      "--filter", "collective=all_reduce", "--quiet")
         file = next((self.folder / "model").glob("one/2*/cases.jsonl"), None) or next(
             (self.folder / "model").glob("many/2*/cases.jsonl"))
-        return json.loads(file.read_text().splitlines()[0]), (file.parent / "environment.json").read_text()
+        environments = next((file.parent / "environments").iterdir())
+        return Model(json.loads(file.read_text().splitlines()[0]), (file.parent / "environment.json").read_text(),
+                     environments.name, json.loads(environments.read_text()))
+
+
+class Model(typing.NamedTuple):
+    """What a real run has left: a record, environment.json, and that environment by its id."""
+    record: dict
+    environment: str
+    environment_file: str
+    environment_by_id: dict
+
+
+def processor_seconds():
+    """Of the programs that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def record_of(model, index):
     """The record of a case, as the sweep's order has it."""
     size, rest = divmod(index, 4)
-    axes = {"size_bytes": 1024 * (size + 1), "collective": ("all_reduce", "broadcast")[rest // 2],
+    axes = {"size_bytes": 1024 * (size + 1), "collective": COLLECTIVES[rest // 2],
             "in_place": rest % 2 == 0}
     record = copy.copy(model)
     record["index"], record["axes"] = index, axes
@@ -119,22 +138,28 @@ def lines(entries):
     return "".join(json.dumps(each, separators=(",", ":"), ensure_ascii=False) + "\n" for each in entries)
 
 
-def finish_shard(folder, model, environment, job):
-    """What a job leaves that has carried out all cases of a shard."""
-    plan = json.loads((folder / "shard.json").read_text())
+def run_shard(folder, model, job, ended=None):
+    """What a job leaves that has carried out all cases of a shard, or so far `ended` of them and has begun the next."""
+    cases = json.loads((folder / "shard.json").read_text())["cases"]
+    done = cases if ended is None else cases[:ended]
     attempt = folder / "attempts" / "0001"
-    attempt.mkdir(parents=True)
+    (attempt / "environments").mkdir(parents=True, exist_ok=True)
     (attempt / "claim.json").write_text(lines([{"job": str(job), "restart": 0, "host": "n1", "pid": 1, "nodes": ["n1"],
                                                 "began_s": BEGAN_S}]))
     journal = []
-    for index in plan["cases"]:
-        journal += [{"t": BEGAN_S + index, "case": index, "event": "begin"},
-                    {"t": BEGAN_S + index + 1, "case": index, "event": "end", "status": "ok"}]
+    for index in cases[:len(done) + 1]:
+        journal.append({"t": BEGAN_S + index, "case": index, "event": "begin"})
+        if index in done:
+            journal.append({"t": BEGAN_S + index + 1, "case": index, "event": "end", "status": "ok"})
     (attempt / "journal.jsonl").write_text(lines(journal))
-    (attempt / "cases.jsonl").write_text(lines(record_of(model, index) for index in plan["cases"]))
-    (attempt / "environment.json").write_text(environment)
-    (attempt / "end.json").write_text(lines([{"verdict": "done", "reason": "", "ended_s": BEGAN_S + 60}]))
-    return len(plan["cases"])
+    (attempt / "cases.jsonl").write_text(lines(record_of(model.record, index) for index in done))
+    (attempt / "environment.json").write_text(model.environment)
+    by_id = copy.deepcopy(model.environment_by_id)
+    by_id["invocations"][0]["job"] = {"scheduler": "slurm", "id": str(job), "array_id": "101", "array_task": str(job)}
+    (attempt / "environments" / model.environment_file).write_text(json.dumps(by_id, indent=2) + "\n")
+    if ended is None:
+        (attempt / "end.json").write_text(lines([{"verdict": "done", "reason": "", "ended_s": BEGAN_S + 60}]))
+    return len(done)
 
 
 def queue_line(array, tasks, state, job):
@@ -149,11 +174,11 @@ def check(what, found, expected):
 
 
 def timed(batch, name, repeat, *arguments, codes=(0,)):
-    """The answers of several calls, with the time of the fastest."""
+    """The answer of the last of several calls; the times of each are printed, those on processors in brackets."""
     results = [batch.command(*arguments, codes=codes) for _ in range(repeat)]
     out, _, calls = results[-1]
-    took = ", ".join(f"{seconds:.2f}" for _, seconds, _ in results)
-    print(f"{name:<42} {took} s   {len(calls)} call(s) of Slurm's commands: {' '.join(calls)}", flush=True)
+    took = ", ".join(f"{by_clock:.2f} ({on_processors:.2f})" for _, (by_clock, on_processors), _ in results)
+    print(f"{name:<30} {took} s   {len(calls)} call(s) of Slurm's commands: {' '.join(calls)}", flush=True)
     return out, calls
 
 
@@ -180,8 +205,8 @@ def main():
 
 def measure(batch, given):
     """Submits, lets jobs end, and asks after each."""
-    model, environment = batch.real_record()
-    print(f"{given.cases} cases, a record of {len(lines([model]))} bytes")
+    model = batch.real_record()
+    print(f"{given.cases} cases, a record of {len(lines([model.record]))} bytes")
     site = ("--site", batch.folder / "site.toml")
     timed(batch, "assay submit --dry-run", given.repeat, "submit", batch.folder / "many.toml", *site, "--dry-run")
     said, calls = timed(batch, "assay submit", 1, "submit", batch.folder / "many.toml", *site)
@@ -194,9 +219,11 @@ def measure(batch, given):
 
     # The canary and half of the others have ended; 16 run; the rest waits.
     ended = folders[:1 + len(folders) // 2]
-    finished = sum(finish_shard(each, model, environment, 1000 + i) for i, each in enumerate(ended))
+    finished = sum(run_shard(each, model, 1000 + i) for i, each in enumerate(ended))
     open_tasks = [int(each.name.split("-")[1]) for each in folders[len(ended):]]
     running, waiting = open_tasks[:16], open_tasks[16:]
+    # Each of those that run is at its second case.
+    finished += sum(run_shard(each, model, 5000 + i, ended=1) for i, each in enumerate(folders[len(ended):][:16]))
     queue = "".join(queue_line(arrays["1"], task, "RUNNING", 5000 + task) for task in running)
     if waiting:
         queue += queue_line(arrays["1"], f"{waiting[0]}-{waiting[-1]}%16", "PENDING", arrays["1"])
@@ -204,12 +231,14 @@ def measure(batch, given):
     said, calls = timed(batch, "assay status, half of it done", given.repeat, "status", run)
     check("calls of status", calls, ["squeue"])
     told = json.loads(batch.command("status", run, "--json")[0])
-    check("counts", told["counts"], {"ok": finished, "queued": given.cases - finished})
+    check("counts", told["counts"], {"ok": finished, "running": len(running),
+                                     "queued": given.cases - finished - len(running)})
+    timed(batch, "assay status --json", given.repeat, "status", run, "--json")
     timed(batch, "assay collect, half of it done", 1, "collect", run, "--quiet", codes=(0, 1))
     check("records", len((run / "cases.jsonl").read_text().splitlines()), finished)
 
     for i, each in enumerate(folders[len(ended):]):
-        finish_shard(each, model, environment, 5000 + i)
+        run_shard(each, model, 5000 + i)
     (batch.folder / "queue").write_text("")
     said, calls = timed(batch, "assay status, all done", given.repeat, "status", run)
     check("calls of status", calls, ["squeue"])
@@ -217,6 +246,8 @@ def measure(batch, given):
     _, calls = timed(batch, "assay collect, all done", 1, "collect", run, "--quiet")
     check("calls of collect", calls, [])
     before = (run / "cases.jsonl").read_bytes()
+    by_id = json.loads((run / "environments" / model.environment_file).read_text())
+    check("jobs of the environment", sum("job" in each for each in by_id["invocations"]), len(folders))
     check("cases", [json.loads(line)["index"] for line in before.splitlines()], list(range(given.cases)))
     rows = (run / "table.csv").read_text().splitlines()
     check("rows of the table", len(rows), given.cases + 1)

@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "common/device_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/text_format.hpp"
 #include "console/mistakes.hpp"
@@ -134,18 +133,15 @@ int show_dry_run(const run::LoadedExperiment& loaded, const run::RunOptions& opt
 
 int show_batch_dry_run(const run::LoadedExperiment& loaded, std::int64_t gpus_per_node,
                        const std::optional<std::string>& device) {
+  if (!device) {
+    fmt::print("\n{}: `assay plan` with --device says what its cases will take\n", loaded.experiment.name);
+    return report_what_plugin_refuses(loaded, gpus_per_node);
+  }
   PlanOptions options;
   if (gpus_per_node > 0) options.devices = static_cast<std::int32_t>(gpus_per_node);
-  if (device)
-    options.device = device_asked_for(*device);
-  else if (const std::string& kind = loaded.experiment.cases.front().run.device; kind != "cpu")
-    options.device = usual_device(kind == "auto" ? std::string(kinds_of_devices.front().name) : kind);
-  if (device) {
-    fmt::print("\n{}\n", loaded.experiment.name);
-    return show_plan_of_dry_run(loaded, options);
-  }
-  fmt::print("\n{}: `assay plan` with --device says what its cases will take\n", loaded.experiment.name);
-  return report_what_plugin_refuses(loaded, options);
+  options.device = device_asked_for(*device);
+  fmt::print("\n{}\n", loaded.experiment.name);
+  return show_plan_of_dry_run(loaded, options);
 }
 
 }  // namespace assay::host::plan

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "common/device_kinds.hpp"
@@ -244,12 +245,14 @@ console::RefusedCases refused_on(const run::LoadedExperiment& loaded,
     if (planned.values.run.device == wanted && !planned.refusal) requests.push_back({planned.values, planned.ranks});
   std::vector<Walk> walks = create_cases({loaded.target.plugin_file, loaded.target.schema}, device, requests, patience);
   std::vector<PlannedCase> refused;
-  for (std::size_t i = 0; i < walks.size(); ++i)
-    if (walks[i].state == WalkState::refused) {
-      PlannedCase& c = refused.emplace_back();
-      c.request = std::move(requests[i]), c.walk = std::move(walks[i]);
-    }
-  return {mistakes_in(loaded, refused), refused.size()};
+  std::size_t not_asked = 0;
+  for (std::size_t i = 0; i < walks.size(); ++i) {
+    if (walks[i].state == WalkState::not_known && walks[i].reason.empty()) ++not_asked;
+    if (walks[i].state != WalkState::refused) continue;
+    PlannedCase& c = refused.emplace_back();
+    c.request = std::move(requests[i]), c.walk = std::move(walks[i]);
+  }
+  return {mistakes_in(loaded, refused), refused.size(), not_asked};
 }
 
 // With a device as it is usual: nothing is asked of this machine's, which takes longer.
@@ -303,9 +306,22 @@ int show_plan_of_dry_run(const run::LoadedExperiment& loaded, const PlanOptions&
   return exit_ok;
 }
 
-int report_what_plugin_refuses(const run::LoadedExperiment& loaded, const PlanOptions& options) try {
-  const ExperimentPlan planned = plan_of(loaded, options);
-  return planned.mistakes.empty() ? exit_ok : console::report_mistakes(planned.mistakes);
+int report_what_plugin_refuses(const run::LoadedExperiment& loaded, std::int64_t gpus_per_node) try {
+  std::set<std::string> wanted;  // [run] device
+  for (const experiment::Case& c : loaded.experiment.cases) wanted.insert(c.run.device);
+  console::RefusedCases refused;
+  for (const std::string& word : wanted) {
+    experiment::DeviceDescription device =
+        usual_device(word == "auto" ? std::string(kinds_of_devices.front().name) : word);
+    if (gpus_per_node > 0 && device.kind != "cpu") device.count = static_cast<std::int32_t>(gpus_per_node);
+    console::RefusedCases here = refused_on(loaded, std::nullopt, word, device);
+    refused.not_asked += here.not_asked;
+    for (experiment::Mistake& mistake : here.mistakes) refused.mistakes.push_back(std::move(mistake));
+  }
+  if (refused.not_asked > 0)
+    fmt::print("note: in the time that a dry run takes, the plugin was asked about {} of {} cases\n",
+               loaded.experiment.cases.size() - refused.not_asked, loaded.experiment.cases.size());
+  return refused.mistakes.empty() ? exit_ok : console::report_mistakes(refused.mistakes);
 } catch (const std::exception& e) {
   fmt::print("not planned: {}\n", e.what());
   return exit_ok;

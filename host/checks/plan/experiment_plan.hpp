@@ -42,8 +42,9 @@ void print_plan(const ExperimentPlan& planned, const std::string& largest = "");
 // What a dry run adds to its list of cases: the plan, and the mistakes that only the plugin can find. Returns the
 // exit code. That nothing could be planned is printed; it is no mistake.
 int show_plan_of_dry_run(const run::LoadedExperiment& loaded, const PlanOptions& options);
-// The same, of the mistakes alone.
-int report_what_plugin_refuses(const run::LoadedExperiment& loaded, const PlanOptions& options);
+// The mistakes alone, as refused_by_plugin() finds them, with devices as they usually are in the place of this
+// machine's.
+int report_what_plugin_refuses(const run::LoadedExperiment& loaded, std::int64_t gpus_per_node);
 
 // Asks the plugin what it calls wrong before a run: the mistakes that its dry run would find without a walk through
 // setup and a step. For all cases it takes a child process, and at most some seconds; what could not be asked in them,

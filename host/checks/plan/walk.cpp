@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "common/memory_kinds.hpp"
@@ -326,6 +327,16 @@ Json walk_of_death(const ChildDeath& death) {
   return to_json(walk);
 }
 
+// All of them, so that any first part of it is spread over the whole: what there is time for then meets every value of
+// every axis. Steps of the golden ratio do that.
+std::vector<std::size_t> spread_order(std::size_t count) {
+  std::size_t step = std::max<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * 0.618034), 1);
+  while (std::gcd(step, count) != 1 && count > 0) ++step;
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 1; i < count; ++i) order[i] = (order[i - 1] + step) % count;
+  return order;
+}
+
 // By doubling, and then between the largest that fits and the least that does not.
 class LargestSearch {
  public:
@@ -388,14 +399,16 @@ std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const experiment::Devic
 std::vector<Walk> create_cases(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                                const std::vector<WalkRequest>& requests, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
+  const std::vector<std::size_t> order = spread_order(requests.size());
   const auto open = [&]() -> Answer {
-    return [walker = std::make_shared<Walker>(plugin, device, Walker::Way::creation), &requests, end](std::size_t i) {
-      return to_json(std::chrono::steady_clock::now() < end ? walker->walk(requests[i]) : Walk{});
+    return [walker = std::make_shared<Walker>(plugin, device, Walker::Way::creation), &requests, &order,
+            end](std::size_t i) {
+      return to_json(std::chrono::steady_clock::now() < end ? walker->walk(requests[order[i]]) : Walk{});
     };
   };
-  std::vector<Walk> walks;
-  for (const Json& answer : ask_children(requests.size(), open, walk_of_death, {patience, 1}))
-    walks.push_back(walk_from_json(answer));
+  std::vector<Walk> walks(requests.size());
+  const std::vector<Json> answers = ask_children(requests.size(), open, walk_of_death, {patience, 1});
+  for (std::size_t i = 0; i < answers.size(); ++i) walks[order[i]] = walk_from_json(answers[i]);
   return walks;
 }
 

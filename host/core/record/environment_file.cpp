@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_set>
 
 namespace assay::host::record {
 namespace {
@@ -77,14 +79,68 @@ std::optional<EnvironmentFile> environment_file(const std::string& captured) {
   return file;
 }
 
-std::string with_invocations_of(const std::string& text, const std::string& other) {
-  Json json = json_or_discarded(text), more = json_or_discarded(other);
-  if (!json.is_object()) return other;
-  if (!more.is_object()) return text;
-  Json& all = json["invocations"];
-  for (Json& each : more["invocations"])
-    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(std::move(each));
-  return json_text(json, 2);
+// Where the invocations begin in a file that assay wrote. No text within JSON holds a line's end.
+constexpr std::string_view kListBegins = "\n  \"invocations\": [";
+
+struct JoinedEnvironment::State {
+  std::string first;  // as it was
+  // What stands before its invocations; "" where they do not come last. Files of one id have all the same there, so
+  // that the rest is all that is read of the others.
+  std::string head;
+  Json json;
+  std::unordered_set<std::string> seen;  // the invocations, in one line each
+  bool has_grown = false;
+
+  void read_first(const std::string& text, Json parsed) {
+    first = text, json = std::move(parsed);
+    for (const Json& each : list_in(json)) seen.insert(json_text(each));
+    const std::size_t at = text.find(kListBegins);
+    // Only at the depth of the file's members is the rest, with the brace that the head has opened, an object.
+    if (at != std::string::npos && rest_of(text, at).is_object()) head = text.substr(0, at + kListBegins.size());
+  }
+
+  static Json rest_of(std::string_view text, std::size_t at) {
+    return json_or_discarded("{" + std::string(text.substr(at)));
+  }
+
+  Json read(const std::string& text) const {
+    const bool is_alike = !head.empty() && text.starts_with(head);
+    return is_alike ? rest_of(text, head.size() - kListBegins.size()) : json_or_discarded(text);
+  }
+
+  static Json list_in(const Json& file) {
+    const auto found = file.find("invocations");
+    return found != file.end() && found->is_array() ? *found : Json::array();
+  }
+};
+
+JoinedEnvironment::JoinedEnvironment() : state_(std::make_unique<State>()) {}
+JoinedEnvironment::~JoinedEnvironment() = default;
+JoinedEnvironment::JoinedEnvironment(JoinedEnvironment&&) noexcept = default;
+
+bool JoinedEnvironment::add(const std::string& text) {
+  Json more = state_->read(text);
+  if (!more.is_object()) return false;
+  if (state_->json.is_null()) {
+    state_->read_first(text, std::move(more));
+    return true;
+  }
+  Json& all = state_->json["invocations"];
+  if (!all.is_array()) all = Json::array();
+  for (Json& each : State::list_in(more))
+    if (state_->seen.insert(json_text(each)).second) {
+      all.push_back(std::move(each));
+      state_->has_grown = true;
+    }
+  return true;
+}
+
+bool JoinedEnvironment::has_grown() const { return state_->has_grown; }
+
+std::string JoinedEnvironment::text() const {
+  std::string text = state_->has_grown ? json_text(state_->json, 2) : state_->first;
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  return text;
 }
 
 }  // namespace assay::host::record

@@ -3,6 +3,7 @@
 // A run may be resumed another day, on another machine, with another driver. Each record names the environment it
 // ran in, so that no record is taken for one of a place where it was not made.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,9 +25,25 @@ struct EnvironmentFile {
 // The file of what was captured at one invocation. Nothing when the text is no JSON object.
 std::optional<EnvironmentFile> environment_file(const std::string& captured);
 
-// The text with the invocations of both, each once. They are of the same id. A text that is no such file counts as
-// empty.
-std::string with_invocations_of(const std::string& text, const std::string& other);
+// Several files of one id as one: the first one, with the invocations of all, each once.
+class JoinedEnvironment {
+ public:
+  JoinedEnvironment();
+  ~JoinedEnvironment();
+  JoinedEnvironment(JoinedEnvironment&&) noexcept;
+
+  // False, and without effect, where the text is no such file. The time does not depend on what was added before: a
+  // batch has an invocation for each of its shards.
+  bool add(const std::string& text);
+  // Whether what was added after the first file had an invocation that was not there before.
+  bool has_grown() const;
+  // With the end of its last line; the first text as it was if nothing has joined it, "" without any.
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // The id under which a run keeps the environment of records that name none: those of a run that was begun by an
 // earlier version of assay, and resumed by this one.

@@ -20,21 +20,48 @@ Inputs inputs_of(const Axes& axes, const Params& params, const std::optional<std
   return {{axes.begin(), axes.end()}, {params.begin(), params.end()}, repeat.value_or(1)};
 }
 
+using IndexAndRepeat = std::pair<std::int64_t, std::int64_t>;
+
+bool are_equal(const record::Named<Value>& named, const std::map<std::string, Value>& values) {
+  return named.size() == values.size() && std::all_of(named.begin(), named.end(), [&values](const auto& each) {
+           const auto found = values.find(each.first);
+           return found != values.end() && found->second == each.second;
+         });
+}
+
+// Whether axes and parameters are those of the case, in the order in which they are written. The repeats are known to
+// be the same.
+bool is_record_of(const record::CaseRecord& record, const experiment::Case& c) {
+  return record.identity.axes == c.axes && are_equal(record.identity.params, c.params);
+}
+
 }  // namespace
 
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 std::vector<record::CaseRecord> records) {
+  // Almost every record is of the case that stands where it stood; only for the others are the inputs of all looked at.
+  std::map<IndexAndRepeat, std::size_t> by_number;
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i)
+    by_number.emplace(IndexAndRepeat{experiment.cases[i].index, experiment.cases[i].repeat.value_or(1)}, i);
   std::map<Inputs, std::vector<std::size_t>> places;  // a sweep may name the same values twice
-  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
-    const experiment::Case& c = experiment.cases[i];
-    places[inputs_of(c.axes, c.params, c.repeat)].push_back(i);
-    // A record of a case that reached no device has what the experiment says.
-    if (c.params_of_any_device) places[inputs_of(c.axes, *c.params_of_any_device, c.repeat)].push_back(i);
-  }
+  const auto find_places = [&] {
+    for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
+      const experiment::Case& c = experiment.cases[i];
+      places[inputs_of(c.axes, c.params, c.repeat)].push_back(i);
+      // A record of a case that reached no device has what the experiment says.
+      if (c.params_of_any_device) places[inputs_of(c.axes, *c.params_of_any_device, c.repeat)].push_back(i);
+    }
+  };
 
   std::vector<record::CaseRecord*> of_case(experiment.cases.size(), nullptr);
   std::map<std::pair<std::int64_t, Inputs>, record::CaseRecord*> others;
   for (record::CaseRecord& record : records) {
+    const auto by_place = by_number.find({record.identity.index, record.identity.repeat.value_or(1)});
+    if (by_place != by_number.end() && is_record_of(record, experiment.cases[by_place->second])) {
+      of_case[by_place->second] = &record;
+      continue;
+    }
+    if (places.empty()) find_places();
     Inputs inputs = inputs_of(record.identity.axes, record.identity.params, record.identity.repeat);
     const auto found = places.find(inputs);
     if (found == places.end()) {

@@ -27,8 +27,10 @@ bool is_file(const fs::path& path) {
 void add_file(const fs::path& run, const std::string& id, const std::string& text) {
   create_folders(folder_in(run));
   const fs::path file = file_of(run, id);
-  const std::string before = is_file(file) ? read_file(file) : "";
-  write_file_atomically(file, (before.empty() ? text : record::with_invocations_of(before, text)) + "\n", Durable::yes);
+  record::JoinedEnvironment joined;
+  if (is_file(file)) joined.add(read_file(file));
+  joined.add(text);
+  write_file_atomically(file, joined.text(), Durable::yes);
 }
 
 std::vector<fs::path> files_in(const fs::path& run) {
@@ -59,26 +61,24 @@ std::string add_invocation(const fs::path& run, const std::string& captured) {
 }
 
 void merge_environments(const fs::path& into, const std::vector<fs::path>& from, std::vector<std::string>& notes) {
-  std::map<std::string, std::string> before, merged;  // by id
+  struct Merged {
+    record::JoinedEnvironment joined;
+    bool is_new = true;
+  };
+  std::map<std::string, Merged> by_id;
   for (const fs::path& folder : from)
     for (const fs::path& file : files_in(folder)) {
-      std::string text = read_file(file);
-      if (!record::Environment::parse(text)) {
-        notes.push_back(not_understood(file));
-        continue;
-      }
       const std::string id = file.stem().string();
-      if (!before.contains(id)) {
-        const fs::path there = file_of(into, id);
-        before[id] = is_file(there) ? read_file(there) : "";
-        merged[id] = before[id];
-      }
-      std::string& all = merged[id];
-      all = (all.empty() ? text : record::with_invocations_of(all, text)) + "\n";
+      const auto [found, is_first] = by_id.try_emplace(id);
+      Merged& merged = found->second;
+      if (const fs::path there = file_of(into, id); is_first && is_file(there))
+        merged.is_new = !merged.joined.add(read_file(there));
+      if (!merged.joined.add(read_file(file))) notes.push_back(not_understood(file));
     }
   // Once for each, however many parts have it.
-  for (const auto& [id, text] : merged) {
-    if (text == before[id]) continue;
+  for (const auto& [id, merged] : by_id) {
+    const std::string text = merged.joined.text();
+    if (text.empty() || (!merged.is_new && !merged.joined.has_grown())) continue;
     create_folders(folder_in(into));
     write_file_atomically(file_of(into, id), text, Durable::yes);
   }

@@ -15,6 +15,7 @@ namespace assay::host::console {
 struct RefusedCases {
   std::vector<experiment::Mistake> mistakes;
   std::size_t cases = 0;
+  std::size_t not_asked = 0;  // for want of time
 };
 
 struct RunRequest {

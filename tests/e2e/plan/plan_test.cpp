@@ -260,6 +260,20 @@ TEST_F(Plan, ARunOfWhichThePluginRefusesAPartSaysHowTheRestRuns) {
   EXPECT_EQ(allowed[1]["status"], "failed");
 }
 
+TEST_F(Plan, ADryRunOfABatchNamesTheCaseThatThePluginRefuses) {
+  write_experiment({.plugin = "decoder",
+                    .params = "d_model = 64\nd_ff = 128\nlayers = 1\nvocab_size = 97\nbatch_size = 1",
+                    .sweep = "heads = [1, 2, 4, 8, 7, 16, 32]"});
+  std::ofstream(folder() / "site.toml") << "schema = 1\n[ssh]\nhosts = [\"n1\"]\ntime_max = \"1h\"\n";
+  std::vector<std::string> arguments = run_arguments({"--dry-run", "--site", (folder() / "site.toml").string()});
+  arguments.front() = "submit";
+  const RunResult result = run(arguments);
+  EXPECT_EQ(result.exit.code, 2) << result.output;
+  EXPECT_TRUE(contains(result.output, "(case 5: heads=7)")) << result.output;
+  EXPECT_TRUE(contains(result.output, "1 mistake; nothing was started")) << result.output;
+  EXPECT_FALSE(contains(result.output, "the plugin was asked about")) << "all of them were\n" << result.output;
+}
+
 TEST_F(Plan, TellsThatNothingHasRoomForACase) {
   write_experiment({.plugin = "decoder", .params = "batch_size = 1048576\ncontext_length = 1048576", .device = "cuda"});
   const json plan = planned({"--device", "b200"}, 1);

@@ -152,6 +152,13 @@ TEST_P(Recorded, Nodes) {
   EXPECT_TRUE(nodes("sinfo_unknown_partition").empty());
 }
 
+TEST_P(Recorded, HowAJobEndedAndWhere) {
+  const std::string code = GetParam() == std::string("22.05") ? "0:0" : "0:1";
+  EXPECT_EQ(parse_end_of_job(answer("job_node_failed")), "NODE_FAIL, exit code " + code + ", on n6");
+  EXPECT_EQ(parse_end_of_job(answer("job_shown")), "PENDING, exit code 0:0") << "no node has it";
+  EXPECT_EQ(parse_end_of_job("slurm_load_jobs error: Invalid job id specified"), "");
+}
+
 TEST_P(Recorded, Configuration) {
   EXPECT_EQ(parse_config_value(answer("config"), "MaxArraySize"), "101");
   EXPECT_EQ(parse_config_value(answer("config"), "ArraySize"), std::nullopt);

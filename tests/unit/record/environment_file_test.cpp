@@ -64,15 +64,41 @@ TEST(EnvironmentFile, HasWhatLastsAndTheInvocationsApart) {
   EXPECT_EQ(*find(environment->invocations()[0], "memory.available_mib"), "50.0");
 }
 
+std::string joined(const std::vector<std::string>& texts) {
+  JoinedEnvironment environment;
+  for (const std::string& text : texts) environment.add(text);
+  return environment.text();
+}
+
 TEST(EnvironmentFile, InvocationsAreJoinedEachOnce) {
   Json later = captured();
   later["command"] = "assay run x.toml --resume";
   const std::string first = environment_file(captured().dump())->text, second = environment_file(later.dump())->text;
-  const std::string both = with_invocations_of(first, second);
-  EXPECT_EQ(Json::parse(both)["invocations"].size(), 2u);
-  EXPECT_EQ(with_invocations_of(both, first), both);
-  EXPECT_EQ(with_invocations_of("half a fi", first), first);
-  EXPECT_EQ(with_invocations_of(first, "half a fi"), first);
+  const std::string both = joined({first, second});
+  Json expected = Json::parse(first);
+  expected["invocations"].push_back(Json::parse(second)["invocations"][0]);
+  EXPECT_EQ(both, expected.dump(2) + "\n");
+  EXPECT_EQ(joined({both, first, second}), both);
+  EXPECT_EQ(joined({"half a fi", first}), first + "\n");
+  EXPECT_EQ(joined({first, "half a fi"}), first + "\n");
+  EXPECT_EQ(joined({first, first.substr(0, first.size() - 3)}), first + "\n") << "torn behind its head";
+  EXPECT_EQ(joined({first, first + "}"}), first + "\n") << "more than an object";
+}
+
+TEST(EnvironmentFile, FilesOfAnotherFormAreJoinedToo) {
+  const auto invocations = [](const std::string& text) { return Json::parse(text)["invocations"]; };
+  // In one line; with a member behind the list; with the list's first words at another depth.
+  const std::string a = R"({"os": 1, "invocations": [{"n": 1}]})",
+                    b = R"({"os": 1, "invocations": [{"n": 2}, {"n": 1}]})";
+  EXPECT_EQ(invocations(joined({a, b})).dump(), R"([{"n":1},{"n":2}])");
+  const std::string c = "{\n  \"invocations\": [{\"n\": 1}], \"os\": 1}",
+                    d = "{\n  \"invocations\": [{\"n\": 2}], \"os\": 1}";
+  EXPECT_EQ(invocations(joined({c, d})).dump(), R"([{"n":1},{"n":2}])");
+  const std::string deep = "{\"job\": {\n  \"invocations\": [1]}, \"invocations\": [{\"n\": 1}]}";
+  const std::string other = "{\"job\": {\n  \"invocations\": [1]}, \"invocations\": [{\"n\": 2}]}";
+  EXPECT_EQ(invocations(joined({deep, other})).dump(), R"([{"n":1},{"n":2}])");
+  EXPECT_EQ(joined({R"({"invocations": "none"})", a}),
+            "{\n  \"invocations\": [\n    {\n      \"n\": 1\n    }\n  ]\n}\n");
 }
 
 TEST(EnvironmentFile, WhatIsNoObjectHasNone) {
