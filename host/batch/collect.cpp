@@ -2,9 +2,9 @@
 
 #include "common/files.hpp"
 #include "common/foreign_json.hpp"
+#include "common/json_nodes.hpp"
 #include "common/parallel.hpp"
 #include "common/sha256.hpp"
-#include "record/environment.hpp"
 #include "results/case_order.hpp"
 #include "results/environments.hpp"
 #include "results/reader.hpp"
@@ -201,6 +201,17 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool b
   return collected;
 }
 
+// "" where it is not told.
+std::string fact_in(const JsonNodes& facts, const char* group, const char* name) {
+  std::uint32_t from = 0;
+  const auto of_group = facts.root().find(group, from);
+  if (!of_group || of_group->kind() != JsonNodes::Kind::object) return "";
+  from = 0;
+  const auto fact = of_group->find(name, from);
+  if (!fact) return "";
+  return fact->kind() == JsonNodes::Kind::text ? fact->text() : std::string(fact->spelt());
+}
+
 // Writes the environment of the first part, with the machines of all of them: a batch's run folder was made on a login
 // node, which measured nothing.
 void write_environment(const fs::path& run, const std::vector<fs::path>& folders) {
@@ -210,11 +221,10 @@ void write_environment(const fs::path& run, const std::vector<fs::path>& folders
     std::error_code ignored;
     if (!fs::is_regular_file(folder / "environment.json", ignored)) continue;
     const std::string text = read_file(folder / "environment.json");
-    const auto facts = record::Environment::parse(text);
-    Json one = json_or_discarded(text);
-    if (!facts || !one.is_object()) continue;
-    hosts[facts->fact_or("os.hostname", "")].insert(facts->fact_or("job.id", ""));
-    if (environment.is_null()) environment = std::move(one);
+    const auto facts = JsonNodes::parse(text);
+    if (!facts || facts->root().kind() != JsonNodes::Kind::object) continue;
+    hosts[fact_in(*facts, "os", "hostname")].insert(fact_in(*facts, "job", "id"));
+    if (environment.is_null()) environment = json_or_discarded(text);
   }
   if (environment.is_null()) return;
   environment.erase("job");
@@ -256,6 +266,7 @@ experiment::Experiment as_recorded(experiment::Experiment experiment, const std:
     const auto found = by_number.find({record.identity.index, record.identity.repeat.value_or(1)});
     if (found == by_number.end() || record.identity.axes != found->second->axes) continue;
     experiment::Case& c = *found->second;
+    if (results::are_equal(record.identity.params, c.params)) continue;
     if (!c.params_of_any_device) c.params_of_any_device = c.params;
     c.params = {record.identity.params.begin(), record.identity.params.end()};
   }

@@ -68,7 +68,7 @@ std::vector<std::string> nodes_expected(const experiment::Experiment& experiment
 }
 
 // Tables and summary as a run leaves them; 0 when every case is there and ok.
-int show(const run::LoadedExperiment& loaded, const fs::path& run, const CollectRequest& request, bool is_batch) {
+int show(run::LoadedExperiment loaded, const fs::path& run, const CollectRequest& request, bool is_batch) {
   std::optional<results::ViewFile> view_file;
   if (request.output) {
     const auto place = results::output_place(*request.output);
@@ -79,7 +79,7 @@ int show(const run::LoadedExperiment& loaded, const fs::path& run, const Collect
           "--output with a batch names a .csv, .md or .json file: its records belong to the folder of its run");
   }
   results::CasesFile cases = results::read_cases(run / "cases.jsonl");
-  const experiment::Experiment experiment = as_recorded(loaded.experiment, cases.records);
+  const experiment::Experiment experiment = as_recorded(std::move(loaded.experiment), cases.records);
   const results::Views views = results::write_views(run, experiment, std::move(cases), view_file);
   const auto allow = run::run_wide_settings(experiment).allow;
   const bool is_good = views.named_file_error.empty() && run::are_ok_or_allowed(views.records, experiment, allow);
@@ -129,7 +129,7 @@ int collect_parts(const std::vector<fs::path>& folders, const CollectRequest& re
     run = folder.path();
   }
   say(merge_runs(run, folders), request);
-  return show(*loaded.loaded, run, request, false);
+  return show(std::move(*loaded.loaded), run, request, false);
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ int collect(const CollectRequest& request) {
   const std::set<std::int64_t> submitted = submitted_cases(run, submission);
   std::erase_if(loaded.loaded->experiment.cases,
                 [&](const experiment::Case& c) { return !submitted.contains(c.index); });
-  return show(*loaded.loaded, run, request, true);
+  return show(std::move(*loaded.loaded), run, request, true);
 }
 
 }  // namespace assay::host::batch

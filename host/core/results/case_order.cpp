@@ -22,13 +22,6 @@ Inputs inputs_of(const Axes& axes, const Params& params, const std::optional<std
 
 using IndexAndRepeat = std::pair<std::int64_t, std::int64_t>;
 
-bool are_equal(const record::Named<Value>& named, const std::map<std::string, Value>& values) {
-  return named.size() == values.size() && std::all_of(named.begin(), named.end(), [&values](const auto& each) {
-           const auto found = values.find(each.first);
-           return found != values.end() && found->second == each.second;
-         });
-}
-
 // Whether axes and parameters are those of the case, in the order in which they are written. The repeats are known to
 // be the same.
 bool is_record_of(const record::CaseRecord& record, const experiment::Case& c) {
@@ -36,6 +29,13 @@ bool is_record_of(const record::CaseRecord& record, const experiment::Case& c) {
 }
 
 }  // namespace
+
+bool are_equal(const record::Named<Value>& named, const std::map<std::string, Value>& values) {
+  return named.size() == values.size() && std::all_of(named.begin(), named.end(), [&values](const auto& each) {
+           const auto found = values.find(each.first);
+           return found != values.end() && found->second == each.second;
+         });
+}
 
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 std::vector<record::CaseRecord> records) {

@@ -2,6 +2,8 @@
 #pragma once
 #include "record/case_record.hpp"
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace assay::host::experiment {
@@ -16,6 +18,9 @@ namespace assay::host::results {
 // index, as former ones.
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 std::vector<record::CaseRecord> records);
+
+// Whether they name the same values, in whatever order.
+bool are_equal(const record::Named<Value>& named, const std::map<std::string, Value>& values);
 
 // The last record of each case where its experiment is not known: of each workload, axes, parameters and repeat. In the
 // order of the file.

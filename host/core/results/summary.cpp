@@ -37,7 +37,7 @@ using Records = std::vector<record::CaseRecord>;
 // The model of what the cases ran on; of a part whose cases reached no device, that of the run's others.
 std::string hardware_of(const SummaryPart& part, const Records& of_run, const record::Environment& environment) {
   const auto first_name = [&](auto&& name_of) -> std::string {
-    for (const Records* records : {&part.records, &of_run})
+    for (const Records* records : {&part.records(), &of_run})
       for (const record::CaseRecord& record : *records)
         if (record.result.device)
           if (std::string name = name_of(*record.result.device); !name.empty()) return name;
@@ -98,14 +98,14 @@ Json totals_json(const SummaryPart& part) {
   std::map<std::string, std::int64_t> by_status;
   double wall_s = 0;
   Json lines = Json::array();
-  for (const record::CaseRecord& record : part.records) {
+  for (const record::CaseRecord& record : part.records()) {
     ++by_status[record.result.status_text()];
     wall_s += record.result.wall.case_s.value_or(0);
     const std::string label = case_label(record.identity.axes, record.identity.repeat);
     lines.push_back(fmt::format("{}{}{}", label, label.empty() ? "" : ": ", case_summary(record)));
   }
   return {{"planned", part.planned},
-          {"finished", part.records.size()},
+          {"finished", part.records().size()},
           {"by_status", by_status},
           {"wall_s", wall_s},
           {"lines", std::move(lines)}};
@@ -198,7 +198,7 @@ std::string summary_json(const experiment::Experiment& experiment, const Summary
                          const record::Environment& environment, const std::string& stamp,
                          const Environments& environments) {
   constexpr int indent = 2;
-  const std::vector<record::CaseRecord>& records = part.records;
+  const std::vector<record::CaseRecord>& records = part.records();
   const std::optional<WallTime> started = parse_utc(stamp);
   const std::optional<WallTime> finished = finished_at(records);
   Json metadata{{"experiment", experiment.name},

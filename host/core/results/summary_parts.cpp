@@ -41,20 +41,26 @@ std::vector<SummaryPart> summary_parts(const experiment::Experiment& experiment,
                                        const std::vector<record::CaseRecord>& records) {
   // A case that reached no device belongs with the others of its number of ranks.
   const bool run_has_gpus = is_any_on_gpu(records);
+  const auto place_of = [run_has_gpus](const record::CaseRecord& record) {
+    return std::pair(record.result.device ? is_on_gpu(record) : run_has_gpus, ranks_of(record));
+  };
   std::map<std::pair<bool, std::int64_t>, SummaryPart> by_place;
   std::set<CaseNumber> with_record;
   for (const record::CaseRecord& record : records) {
     with_record.insert({record.identity.index, record.identity.repeat.value_or(1)});
-    const bool on_gpu = record.result.device ? is_on_gpu(record) : run_has_gpus;
-    SummaryPart& part = by_place[{on_gpu, ranks_of(record)}];
-    part.on_gpu = on_gpu, part.ranks = ranks_of(record);
-    part.records.push_back(record);
+    const auto place = place_of(record);
+    SummaryPart& part = by_place[place];
+    part.on_gpu = place.first, part.ranks = place.second;
   }
   if (by_place.empty()) return {whole_run(experiment, records)};
+  if (by_place.size() == 1)
+    by_place.begin()->second.all = &records;
+  else
+    for (const record::CaseRecord& record : records) by_place[place_of(record)].some.push_back(record);
   std::vector<SummaryPart> parts;
   std::set<std::int64_t> counted;  // numbers of ranks: a case that waits is planned in one part
   for (auto& [place, part] : by_place) {
-    part.planned = part.records.size();
+    part.planned = part.records().size();
     if (counted.insert(part.ranks).second)
       part.planned += count_waiting(experiment, with_record, part.ranks, parts.empty());
     parts.push_back(std::move(part));
@@ -63,7 +69,7 @@ std::vector<SummaryPart> summary_parts(const experiment::Experiment& experiment,
 }
 
 SummaryPart whole_run(const experiment::Experiment& experiment, const std::vector<record::CaseRecord>& records) {
-  SummaryPart part{is_any_on_gpu(records), 1, records, experiment.cases.size()};
+  SummaryPart part{is_any_on_gpu(records), 1, {}, experiment.cases.size(), &records};
   for (const record::CaseRecord& record : records)
     if (is_on_gpu(record) == part.on_gpu) part.ranks = std::max(part.ranks, ranks_of(record));
   return part;

@@ -13,21 +13,23 @@ struct Experiment;
 namespace assay::host::results {
 
 struct SummaryPart {
-  bool on_gpu = false;     // one GPU for each rank
-  std::int64_t ranks = 1;  // the most of them, where a part has cases of several
-  std::vector<record::CaseRecord> records;
-  std::size_t planned = 0;  // the cases of the experiment that belong here, finished or not
+  bool on_gpu = false;                   // one GPU for each rank
+  std::int64_t ranks = 1;                // the most of them, where a part has cases of several
+  std::vector<record::CaseRecord> some;  // where others are in other parts
+  std::size_t planned = 0;               // the cases of the experiment that belong here, finished or not
+  const std::vector<record::CaseRecord>* all = nullptr;  // where it has those of the whole run, which outlive it
 
   std::int64_t gpus() const { return on_gpu ? ranks : 0; }
+  const std::vector<record::CaseRecord>& records() const { return all ? *all : some; }
 };
 
 // Every record is in exactly one part; those on the CPU come first, then fewer ranks before more. A case that has not
 // run yet is planned where its number of ranks is; one whose number only its run would show is planned in the first
-// part. Never empty.
+// part. Never empty. A part of all records refers to them.
 std::vector<SummaryPart> summary_parts(const experiment::Experiment& experiment,
                                        const std::vector<record::CaseRecord>& records);
 
-// All cases in one part.
+// All cases in one part, which refers to the records.
 SummaryPart whole_run(const experiment::Experiment& experiment, const std::vector<record::CaseRecord>& records);
 
 }  // namespace assay::host::results

@@ -42,7 +42,7 @@ std::string reported(const std::vector<SummaryPart>& parts) {
   std::string text;
   for (const SummaryPart& part : parts) {
     text += std::to_string(part.gpus()) + "gpu " + std::to_string(part.ranks) + "ranks:";
-    for (const record::CaseRecord& record : part.records) text += " " + std::to_string(record.identity.index);
+    for (const record::CaseRecord& record : part.records()) text += " " + std::to_string(record.identity.index);
     text += " of " + std::to_string(part.planned) + "\n";
   }
   return text;
