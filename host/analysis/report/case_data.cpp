@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::host::report {
 namespace {
@@ -148,6 +149,30 @@ Json telemetry_json(const record::CaseResult& result, NameList& names) {
   return out;
 }
 
+// The part of a rank's step in which it stood still for other ranks, the transfers included. Where a workload does not
+// report it, it is the phases that wait for nothing but ranks.
+std::optional<double> wait_ms(const record::RankEntry& rank) {
+  if (const Value* exposed = rank.metrics ? record::find(*rank.metrics, "exposed_ms") : nullptr)
+    if (const double* ms = std::get_if<double>(exposed)) return *ms;
+  std::optional<double> wait;
+  for (const char* name : {"communication_wait", "gradient_wait", "parameter_wait"})
+    if (const double* ms = rank.phases ? record::find(*rank.phases, name) : nullptr) wait = wait.value_or(0) + *ms;
+  return wait;
+}
+
+// Ranks whose steps end together take as long as each other, whoever is late: it is the one that waits least.
+void add_waits(const record::CaseResult& result, Json& out) {
+  const record::RankEntry* least = nullptr;
+  for (std::size_t i = 0; i < result.by_rank.size(); ++i) {
+    const record::RankEntry& rank = result.by_rank[i];
+    const std::optional<double> wait = wait_ms(rank);
+    if (!wait || !std::isfinite(*wait)) return;
+    out["list"][i]["wait"] = rounded(*wait);
+    if (!least || *wait < *wait_ms(*least)) least = &rank;
+  }
+  if (least) out["waited_for"] = least->rank;
+}
+
 Json ranks_json(const record::CaseResult& result) {
   Json list = Json::array();
   for (const record::RankEntry& rank : result.by_rank) {
@@ -161,6 +186,7 @@ Json ranks_json(const record::CaseResult& result) {
   Json out{{"list", std::move(list)}};
   if (result.straggler) out["straggler"] = {result.straggler->rank, rounded(result.straggler->share)};
   if (result.spread) out["spread"] = rounded(result.spread);
+  add_waits(result, out);
   return out;
 }
 

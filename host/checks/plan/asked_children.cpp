@@ -14,7 +14,7 @@
 namespace assay::host::plan {
 namespace {
 
-constexpr std::size_t questions_of_child = 2000, questions_worth_a_child = 8;
+constexpr std::size_t questions_of_child = 10'000, questions_worth_a_child = 8;
 
 // What one child was asked, and what it answered.
 struct Share {

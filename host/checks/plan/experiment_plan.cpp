@@ -209,7 +209,7 @@ ExperimentPlan plan_of(const run::LoadedExperiment& loaded, const PlanOptions& o
     }
   }
   ExperimentPlan result;
-  result.plan = plan_cases(request);
+  result.plan = plan_cases(std::move(request));
   for (std::size_t k = 0; k < walked.size(); ++k) all[walked[k]] = std::move(result.plan.cases[k]);
   if (walked.size() < all.size()) result.plan.node_hours_are_least = true;
   result.plan.cases = std::move(all);

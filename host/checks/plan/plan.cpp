@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace assay::host::plan {
 namespace {
@@ -131,10 +132,10 @@ void add_wall_time(PlannedCase& c) {
 
 }  // namespace
 
-CasesPlan plan_cases(const WalkedCases& request) {
+CasesPlan plan_cases(WalkedCases request) {
   CasesPlan plan;
   plan.device = request.device;
-  const std::vector<Walk> walks = walk_cases(request.plugin, request.device, request.cases);
+  std::vector<Walk> walks = walk_cases(request.plugin, request.device, request.cases);
   const std::vector<EarlierCase> earlier = earlier_cases(request.earlier, request.plugin.schema, request.device.name);
   std::vector<WalkRequest> again;
   for (const EarlierCase& each : earlier) again.push_back(each.request);
@@ -147,10 +148,11 @@ CasesPlan plan_cases(const WalkedCases& request) {
                                  return fits_into(walk, tried, request.device) == Fits::yes;
                                });
   bool collects = false, has_no_peak = false;
+  plan.cases.resize(walks.size());
   for (std::size_t i = 0; i < walks.size(); ++i) {
-    PlannedCase& c = plan.cases.emplace_back();
-    c.request = request.cases[i];
-    c.walk = walks[i];
+    PlannedCase& c = plan.cases[i];
+    c.request = std::move(request.cases[i]);
+    c.walk = std::move(walks[i]);
     c.fits = fits_into(c.walk, c.request, request.device);
     if (!request.largest.empty()) c.largest = largest[i];
     if (c.walk.state != WalkState::walked) {

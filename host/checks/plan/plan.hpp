@@ -49,7 +49,7 @@ struct WalkedCases {
 };
 
 // Throws what walk_cases() throws.
-CasesPlan plan_cases(const WalkedCases& request);
+CasesPlan plan_cases(WalkedCases request);
 
 // What a process holds of a GPU beside what it asks for, where the device's file does not say it: as on an H200 with
 // driver 580, CUDA 13.0 and NCCL 2.28.

@@ -272,6 +272,8 @@ class Walker {
 };
 
 Json to_json(const Walk& walk) {
+  // Of one that was not walked there are no figures, and of many such each is a line less to write and to read.
+  if (walk.state != WalkState::walked) return {{"state", static_cast<int>(walk.state)}, {"reason", walk.reason}};
   Json operations = Json::array();
   for (const OperationSum& sum : walk.operations)
     operations.push_back({sum.count, sum.flops, sum.bytes, sum.flops_s, sum.least_s});
@@ -292,6 +294,7 @@ Walk walk_from_json(const Json& json) {
   Walk walk;
   walk.state = static_cast<WalkState>(json.at("state").get<int>());
   json.at("reason").get_to(walk.reason);
+  if (walk.state != WalkState::walked) return walk;
   json.at("rank").get_to(walk.rank);
   json.at("declared").get_to(walk.is_declared);
   json.at("communicates").get_to(walk.communicates);

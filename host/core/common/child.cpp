@@ -122,15 +122,18 @@ class Child {
 
   bool read_all(std::string& text) {
     std::array<char, 4096> block;
+    bool was_gone = false;  // before the pipe was looked at
     for (;;) {
       if (Clock::now() >= deadline_ || text.size() > most_bytes) return false;
-      const bool was_gone = look();
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
       pollfd readable{from_.get(), POLLIN, 0};
       const auto wait = was_gone ? std::chrono::milliseconds(0) : std::min(left, between_looks);
       const int ready = poll(&readable, 1, static_cast<int>(wait.count()));
       if (ready == 0 && was_gone) return false;
-      if (ready <= 0) continue;
+      if (ready <= 0) {
+        was_gone = look();
+        continue;
+      }
       const ssize_t n = read(from_.get(), block.data(), block.size());
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return false;
