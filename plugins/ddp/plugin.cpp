@@ -11,14 +11,14 @@ namespace parallel = assay::parallel;
 struct Tables {
   static constexpr auto id = "ddp";
   static constexpr auto summary = "data-parallel training of a decoder: gradients averaged over the ranks";
-  static constexpr auto params =
-      assay::join(assay::table(Param::choice("strategy", parallel::Strategy::overlap_bucketed, parallel::strategies)
-                                   .help("when and in what pieces gradients are averaged. naive: one blocking "
-                                         "all-reduce for each parameter after backward; flat: one for all of them "
-                                         "after backward; overlap_individual: one for each parameter, started as "
-                                         "soon as backward has made it; overlap_bucketed: the same by buckets")),
-                  assay::mesh::decoder_params(assay::models::model_params, parallel::rank_execution_params),
-                  parallel::product_params, parallel::measured_communication_params);
+  static constexpr auto params = assay::join(
+      assay::table(Param::choice("strategy", parallel::AverageMode::overlap_bucketed, parallel::average_modes)
+                       .help("when and in what pieces gradients are averaged. naive: one blocking "
+                             "all-reduce for each parameter after backward; flat: one for all of them "
+                             "after backward; overlap_individual: one for each parameter, started as "
+                             "soon as backward has made it; overlap_bucketed: the same by buckets")),
+      assay::mesh::decoder_params(assay::models::model_params, parallel::rank_execution_params),
+      parallel::product_params, parallel::measured_communication_params);
   static constexpr auto loss_metric =
       Metric::per_case("loss").help("cross-entropy of the last step on this rank's part of the batch, nats");
   static constexpr auto collectives_metric =
@@ -34,7 +34,7 @@ struct Tables {
 
   static assay::mesh::Strategy strategy(const assay::Case& c);
   static void report_set_up(const auto& launch, const assay::mesh::SetUp& found) {
-    if (found.strategy.gradients->when == parallel::Strategy::overlap_bucketed)
+    if (found.strategy.gradients->when == parallel::AverageMode::overlap_bucketed)
       launch.report(bucket_mib_metric, static_cast<double>(found.bucket_bytes) * 0x1p-20);
     launch.report(collectives_metric, found.gradients->collectives_in_step());
     parallel::report_small_messages(launch, found.gradients->sizes_bytes());
@@ -43,7 +43,7 @@ struct Tables {
 
 assay::mesh::Strategy Tables::strategy(const assay::Case& c) {
   const parallel::CommunicationSettings communication(c);
-  const assay::mesh::GradientMeeting gradients{.when = c.choice("strategy", parallel::strategies),
+  const assay::mesh::GradientMeeting gradients{.when = c.choice("strategy", parallel::average_modes),
                                                .bucket_bytes = communication.bucket_bytes,
                                                .last_bucket_bytes = communication.last_bucket_bytes};
   assay::mesh::Strategy strategy{.trainer = assay::mesh::decoder_config(c, assay::train::WholeMatrixOptimizers::served),
@@ -56,8 +56,8 @@ assay::mesh::Strategy Tables::strategy(const assay::Case& c) {
     throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string(setting) + " is of strategies that " + why +
                                                    ", and strategy is another; leave it out");
   };
-  const bool buckets = gradients.when == parallel::Strategy::overlap_bucketed;
-  if (strategy.left_multiprocessors > 0 && !buckets && gradients.when != parallel::Strategy::overlap_individual)
+  const bool buckets = gradients.when == parallel::AverageMode::overlap_bucketed;
+  if (strategy.left_multiprocessors > 0 && !buckets && gradients.when != parallel::AverageMode::overlap_individual)
     refuse("leave_multiprocessors", "average beside backward, overlap_individual and overlap_bucketed");
   if (c.get<double>("last_bucket_mb") > 0 && !buckets) refuse("last_bucket_mb", "have buckets, overlap_bucketed");
   return strategy;

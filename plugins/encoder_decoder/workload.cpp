@@ -14,8 +14,8 @@ Workload::Workload(const assay::Case& c)
       settings_(c),
       configured_(c, settings_),
       trainer_(host_, settings_.trainer),
-      average_(assay::parallel::Strategy::overlap_bucketed, trainer_.parameters(), settings_.communication.bucket_bytes,
-               settings_.communication.last_bucket_bytes) {}
+      average_(assay::parallel::AverageMode::overlap_bucketed, trainer_.parameters(),
+               settings_.communication.bucket_bytes, settings_.communication.last_bucket_bytes) {}
 
 std::int64_t Workload::batches() const {
   const assay::data::LoaderConfig& loader = settings_.data.loader;

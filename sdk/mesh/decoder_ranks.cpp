@@ -128,7 +128,7 @@ void DecoderRanks::note_memory(const char* moment) const {
 void DecoderRanks::choose_bucket_bytes(const Launch& launch) {
   if (!strategy_.gradients) return;
   bucket_bytes_ = strategy_.gradients->bucket_bytes;
-  if (bucket_bytes_ != 0 || strategy_.gradients->when != parallel::Strategy::overlap_bucketed) return;
+  if (bucket_bytes_ != 0 || strategy_.gradients->when != parallel::AverageMode::overlap_bucketed) return;
   const parallel::BucketChoice choice = parallel::choose_bucket_bytes(
       host_, name_ + ".buckets", parallel::bucket_candidates(trainer_.parameters().gradient_bytes()),
       [&](std::size_t bytes) { return step_seconds(launch, bytes); });

@@ -2,21 +2,21 @@
 
 #include <assay/models/dimensions.hpp>
 #include <assay/train/optimizer_params.hpp>
-#include <assay/workload/settings_of_choices.hpp>
+#include <assay/workload/unread_settings.hpp>
 
 namespace assay::models {
 
 compute::RotaryScaling rope_scaling(const Case& c, std::span<const Preset> presets) {
   using Kind = compute::RotaryScalingKind;
-  constexpr workload::OfChoices settings[] = {{"rope_factor", {"linear", "llama3", "yarn"}},
-                                              {"rope_original_context", {"llama3", "yarn"}},
-                                              {"rope_low_freq_factor", {"llama3"}},
-                                              {"rope_high_freq_factor", {"llama3"}},
-                                              {"rope_beta_fast", {"yarn"}},
-                                              {"rope_beta_slow", {"yarn"}},
-                                              {"rope_truncate", {"yarn"}},
-                                              {"rope_attention_factor", {"yarn"}},
-                                              {"rope_mscale_all_dim", {"yarn"}}};
+  constexpr workload::ChoiceSetting settings[] = {{"rope_factor", {"linear", "llama3", "yarn"}},
+                                                  {"rope_original_context", {"llama3", "yarn"}},
+                                                  {"rope_low_freq_factor", {"llama3"}},
+                                                  {"rope_high_freq_factor", {"llama3"}},
+                                                  {"rope_beta_fast", {"yarn"}},
+                                                  {"rope_beta_slow", {"yarn"}},
+                                                  {"rope_truncate", {"yarn"}},
+                                                  {"rope_attention_factor", {"yarn"}},
+                                                  {"rope_mscale_all_dim", {"yarn"}}};
   workload::require_read(c, "rope_scaling", settings, rope_scaling_params, presets);
   compute::RotaryScaling s;
   s.kind = c.choice("rope_scaling", rope_scalings);

@@ -3,38 +3,37 @@
 namespace assay::parallel {
 namespace {
 
-std::vector<train::ElementRange> pieces_of(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
+std::vector<train::ElementRange> pieces_of(AverageMode mode, const train::ParameterSet& set, std::size_t bucket_bytes,
                                            std::size_t last_bucket_bytes) {
-  switch (strategy) {
-    case Strategy::flat: return {{0, set.arena_elements()}};
-    case Strategy::overlap_bucketed: return plan_buckets(set, bucket_options(bucket_bytes, last_bucket_bytes));
-    case Strategy::naive:
-    case Strategy::overlap_individual: break;
+  switch (mode) {
+    case AverageMode::flat: return {{0, set.arena_elements()}};
+    case AverageMode::overlap_bucketed: return plan_buckets(set, bucket_options(bucket_bytes, last_bucket_bytes));
+    case AverageMode::naive:
+    case AverageMode::overlap_individual: break;
   }
   return parameter_ranges(set);
 }
 
 }  // namespace
 
-GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
+GradientAverage::GradientAverage(AverageMode mode, const train::ParameterSet& set, std::size_t bucket_bytes,
                                  std::size_t last_bucket_bytes)
-    : GradientAverage(strategy, set, pieces_of(strategy, set, bucket_bytes, last_bucket_bytes),
-                      comm::Reduction::average) {}
+    : GradientAverage(mode, set, pieces_of(mode, set, bucket_bytes, last_bucket_bytes), comm::Reduction::average) {}
 
 GradientAverage::GradientAverage(const train::ParameterSet& set, const std::vector<train::ElementRange>& own,
                                  std::size_t bucket_bytes)
-    : GradientAverage(Strategy::overlap_bucketed, set, plan_shared_buckets(set, own, bucket_options(bucket_bytes)),
+    : GradientAverage(AverageMode::overlap_bucketed, set, plan_shared_buckets(set, own, bucket_options(bucket_bytes)),
                       comm::Reduction::sum) {}
 
 // A stretch begins where the one before it ends, and has with it what lies between its pieces and the next one's.
-GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& set,
+GradientAverage::GradientAverage(AverageMode mode, const train::ParameterSet& set,
                                  std::vector<train::ElementRange> pieces, comm::Reduction reduction)
-    : strategy_(strategy),
+    : mode_(mode),
       reduction_(reduction),
       set_(set),
       pieces_(set, std::move(pieces), [this](std::size_t piece) { start(piece); }),
       tickets_(this->pieces().size()) {
-  if (strategy != Strategy::overlap_bucketed) return;
+  if (mode != AverageMode::overlap_bucketed) return;
   const std::vector<train::ElementRange>& all = this->pieces();
   for (std::size_t begin = 0; begin < all.size();) {
     const std::int64_t middle = (all[begin].begin + set.arena_elements()) / 2;

@@ -1,6 +1,6 @@
 #include "assay/train/optimizer_params.hpp"
 
-#include <assay/workload/settings_of_choices.hpp>
+#include <assay/workload/unread_settings.hpp>
 
 namespace assay::train {
 
@@ -13,9 +13,9 @@ OptimizerConfig optimizer_config(const Case& c, WholeMatrixOptimizers of_matrice
     throw Error(ASSAY_UNSUPPORTED,
                 "this workload does not serve optimizer = \"muon\", which updates whole matrices; expected optimizer = "
                 "\"adamw\", or one of the workloads decoder, moe, ddp and sharded_optimizer, which do");
-  constexpr workload::OfChoices settings[] = {{"muon_lr", {"muon"}},       {"muon_weight_decay", {"muon"}},
-                                              {"muon_momentum", {"muon"}}, {"muon_nesterov", {"muon"}},
-                                              {"muon_steps", {"muon"}},    {"muon_adjust", {"muon"}}};
+  constexpr workload::ChoiceSetting settings[] = {{"muon_lr", {"muon"}},       {"muon_weight_decay", {"muon"}},
+                                                  {"muon_momentum", {"muon"}}, {"muon_nesterov", {"muon"}},
+                                                  {"muon_steps", {"muon"}},    {"muon_adjust", {"muon"}}};
   workload::require_read(c, "optimizer", settings, optimizer_params);
   if (c.get<float>("muon_momentum") == 1)
     throw Error(ASSAY_INVALID_ARGUMENT,

@@ -152,7 +152,7 @@ printf '[arch](docs/architecture.md)\n' >>README.md
 sed -n '/^host\/ /,/^sdk\/ /p; /^| room of sdk/,/^A header/p' "$scripts/../docs/architecture.md" >docs/architecture.md
 "$scripts/check-documents" "$work" | grep -F 'architecture.md: ' && fail 'check-documents refuses the tables of rooms'
 sed -i 's/^checks: /checks: attic /' host/rooms.txt
-expect_mistake documents "has no row '| checks | attic, doctor, validate, forecast | core, execution |'; host/rooms.txt has it"
+expect_mistake documents "has no row '| checks | attic, doctor, validate, plan | core, execution |'; host/rooms.txt has it"
 expect_mistake documents "its tree has no 'attic/'"
 planted_in_documents docs/new.md '# New' 'docs/new.md: README.md does not lead to it'
 rewritten_page() { # LINE: docs/ranks.md ends with it, and README.md leads to the page

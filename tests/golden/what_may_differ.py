@@ -40,7 +40,11 @@ RECORD = [
     Rule("wall_s/setup_parts/*", TIME),
     Rule("wall_s/verify_parts/*", TIME),
     Rule("rates/*", TIME),
-    Rule("sampling/(settling|unrecorded)_steps", TIME),
+    Rule("sampling/settling_steps", TIME),
+    Rule("sampling/unrecorded_steps", TIME),
+    Rule("efficiency", "rates that are measured after the steps, left out where they are below the steps' own", True),
+    Rule("silent/step_mean_ms", TIME),
+    Rule("silent/communication_tax", TIME),
     Rule("sampling/instrument_us", TIME),
     Rule("drift", TIME),
     Rule("spread", TIME),
@@ -117,7 +121,9 @@ TEXTS_WITH_MASKED_NUMBERS = ["notes/*", "summary/lines/*"]
 
 # Columns of table.csv, table.md and the terminal's table. Their cells may differ, but not in being empty.
 COLUMNS = [
-    Rule("hash", IDENTITY),
+    Rule("hash|environment", IDENTITY),
+    Rule(r"assay\.(version|revision|compiler)", IDENTITY),
+    Rule(r"(plugin|device)\.(abi|build|version|file_hash)|files\..*", IDENTITY),
     Rule("started", TIME),
     *(
         Rule(rf"[a-z_]+\.{figure}", TIME)
@@ -128,7 +134,7 @@ COLUMNS = [
     ),
     Rule(r"[a-z]+_per_s", TIME),
     Rule("data_mb_per_s", TIME, may_be_absent=True),
-    Rule(r"communication_ms|exposed_ms|overlap_share", TIME),
+    Rule(r"communication_ms|exposed_ms|overlap_share|communication_tax", TIME),
     Rule(r"data_wait_ms\.(mean|std|min|max|last)", TIME),
     Rule(r"wall_s\.[a-z]+(\.[a-z0-9_]+)?", TIME),
     Rule(r"sampling\.(settling_steps|unrecorded_steps|instrument_us)", TIME),

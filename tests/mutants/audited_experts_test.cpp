@@ -123,7 +123,7 @@ class Layer {
   Tensor dout_ = memory_.numbers({experts, columns, hidden});
 };
 
-// Not a test of its own: what the test below runs.
+// Not a separate test: what the test below runs.
 TEST(AuditedExperts, DISABLED_Answer) {
   void* const library = dlopen(MUTANT_DEVICE_FOLDER "/libassay_device_cpu.so", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   ASSERT_NE(library, nullptr) << dlerror();

@@ -1,5 +1,5 @@
 // Which mutant lives in this process, and counters of how often places of mutants were reached, which all processes of
-// a run share. Told by two variables of the environment:
+// a run share. Set by two variables of the environment:
 //   ASSAY_MUTANT         its name; empty or absent: none, so that everything works as it should
 //   ASSAY_MUTANT_COUNTS  a file with a counter for each mutant: those of operations and collectives, then those of
 //   sources

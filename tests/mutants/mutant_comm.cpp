@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "host_tensors.hpp"
 #include "switchboard.hpp"
-#include "values.hpp"
 
 namespace {
 
@@ -29,46 +29,7 @@ using assay::comm::Reduction;
 using assay::comm::Ticket;
 using assay::compute::DType;
 using assay::compute::Tensor;
-using assay::mutants::breaks;
-using Bytes = std::vector<unsigned char>;
-
-Bytes bytes_of(const Tensor& t) {
-  const auto* const data = static_cast<const unsigned char*>(t.data);
-  return {data, data + t.bytes()};
-}
-void put(const Bytes& bytes, const Tensor& t) {
-  std::copy(bytes.begin(), bytes.end(), static_cast<unsigned char*>(t.data));
-}
-Tensor last_quarter(const Tensor& t) {
-  const std::int64_t n = t.elements();
-  return t.flat().slice(0, n - n / 4, n / 4);
-}
-Tensor last_element(const Tensor& t) { return t.flat().slice(0, t.elements() - 1, 1); }
-
-template <class F>
-void edit_numbers(const Tensor& t, F&& change) {
-  const std::int64_t n = t.elements();
-  if (t.dtype == DType::f32) {
-    auto* const x = static_cast<float*>(t.data);
-    for (std::int64_t i = 0; i < n; ++i) x[i] = change(x[i]);
-  } else if (t.dtype == DType::bf16) {
-    auto* const x = static_cast<std::uint16_t*>(t.data);
-    for (std::int64_t i = 0; i < n; ++i)
-      x[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(assay::mutants::to_bf16(
-                                            change(std::bit_cast<float>(std::uint32_t{x[i]} << 16)))) >>
-                                        16);
-  }
-}
-void twice_as_large(const Tensor& t) {
-  edit_numbers(t, [](float x) { return 2 * x; });
-}
-// A 0 would not show that it has doubled.
-bool has_number(const Tensor& t) {
-  bool found = false;
-  edit_numbers(t, [&](float x) { return found = found || (x != 0 && std::isfinite(x)), x; });
-  return found;
-}
-
+using namespace assay::mutants;
 using Counts = std::vector<std::int64_t>;
 
 class MutantCommunicator final : public Communicator {

@@ -52,7 +52,7 @@ TEST_F(Mutants, EveryWorkloadAnswersWrongResult) {
   const std::string device = tried_device();
   if (device == "cuda" && !std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "there is no GPU";
   const std::vector<TriedCase>& cases = tried_cases(device);
-  // Without a mutant: each case is right through the same libraries, and tells which mutants can reach it.
+  // Without a mutant: each case is right through the same libraries, and shows which mutants can reach it.
   std::vector<Trial> controls;
   for (const TriedCase& c : cases)
     if (tries_what_is_wanted(c)) controls.push_back({.tried = &c});

@@ -1,5 +1,5 @@
 // Whether a mutant of an operation or a collective lives in this process; counts how often each was reached
-// (counters.hpp). Without a living mutant all places that could break something are counted, which tells what a case
+// (counters.hpp). Without a living mutant all places that could break something are counted, which shows what a case
 // can be broken by.
 #pragma once
 #include "mutants.hpp"

@@ -62,7 +62,7 @@ std::vector<TriedCase> make_cases() {
     cases.push_back(
         {.workload = workload, .variant = variant, .params = params, .ranks = ranks, .starts_cold = starts_cold});
   };
-  // A CPU has no multiprocessors to leave; that the products are those that would leave them, it can tell all the same.
+  // A CPU has no multiprocessors to leave; it can still see that the products are those that would leave them.
   const std::string left = "leave_multiprocessors = 4\n";
   const std::string step = decoder_model + "pass = \"train_step\"\n";
   add("decoder", "fp32", step);

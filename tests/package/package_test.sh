@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# package_test.sh STEP [ARGUMENT...]: the steps of a stranger's way, from `cmake --install` to the results of a plugin of his own.
+# package_test.sh STEP [ARGUMENT...]: the steps of a stranger's way, from `cmake --install` to the results of his own plugin.
 # Each is a test; they share the folder $WORK, which `install` makes anew. From the environment: WORK, SOURCE_DIR,
 # BUILD_DIR, CMAKE, CONFIG, C_COMPILER, CXX_COMPILER, CUDA_COMPILER (empty: there is none), CUDA_HOST_COMPILER. Exit status
 # 77: skipped, for the reason in the last line.
@@ -63,7 +63,7 @@ step_relocatable() {
 
 # The moved host finds its plugins, its devices and the installed experiments.
 step_moved_host() {
-  host --version | grep -F '1.0.0'
+  host --version | grep -F '1.1.0'
   host list | tee "$WORK/list.txt"
   grep -q '\bdecoder\b' "$WORK/list.txt" || fail "the moved host does not list the decoder plugin"
   grep -q '\bcpu\b' "$WORK/list.txt" || fail "the moved host does not list the CPU device"
@@ -185,7 +185,7 @@ step_template_mistakes() {
     [[ $said == *"'$name' cannot name a plugin"* ]] || fail "'$name' is refused with: $said"
   done
   said=$(host new plugin tensor --template compute --output "$WORK/no_such" 2>&1) && fail "accepted: tensor"
-  [[ $said == *"whose sources have a Tensor of their own"* ]] || fail "'tensor' is refused with: $said"
+  [[ $said == *"whose sources already have a Tensor"* ]] || fail "'tensor' is refused with: $said"
   [[ ! -e $WORK/no_such ]] || fail "$WORK/no_such was written"
   mkdir -p -- "$WORK/occupied" && touch -- "$WORK/occupied/file"
   said=$(host new plugin demo --output "$WORK/occupied" 2>&1) && fail "wrote into a folder that is not empty"

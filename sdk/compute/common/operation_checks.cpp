@@ -102,7 +102,7 @@ void require_places(const char* operation, std::span<const TensorUse> tensors, s
       if (allowed && are_one(a, b)) continue;
       invalid(operation, fmt::format("{} {} and {} {} share memory; expected {}", tensors[i].name, shape_text(a),
                                      tensors[j].name, shape_text(b),
-                                     allowed ? "the same tensor, or one of its own place" : "each in its own place"));
+                                     allowed ? "the same tensor, or one with its own place" : "each in its own place"));
     }
   }
 }

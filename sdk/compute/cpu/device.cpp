@@ -198,7 +198,7 @@ assay_status flush_caches(assay_device* device, void*) noexcept {
     static const std::size_t bytes = 2 * assay::cpu::last_level_cache_bytes();
     if (bytes == 0)
       throw Error(ASSAY_UNSUPPORTED,
-                  "the kernel does not tell how large this machine's caches are, so they cannot be "
+                  "the kernel does not report how large this machine's caches are, so they cannot be "
                   "flushed; leave out cold_cache");
     if (!device->flush_memory) device->flush_memory = allocate_bytes(*device, bytes);
     assay::cpu::walk_through(device->flush_memory, bytes);

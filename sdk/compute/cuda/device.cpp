@@ -312,7 +312,7 @@ assay_status flush_caches(assay_device* device, void* stream) noexcept {
             "read the size of the L2 cache");
       if (l2_bytes <= 0)
         throw Error(ASSAY_UNSUPPORTED,
-                    "the driver does not tell how large the L2 cache is, so it cannot be flushed; leave "
+                    "the driver does not report how large the L2 cache is, so it cannot be flushed; leave "
                     "out cold_cache");
       device->flush_bytes = 2 * static_cast<std::size_t>(l2_bytes);
       assay::cuda::DeviceMemory memory(allocate_bytes(device->flush_bytes));

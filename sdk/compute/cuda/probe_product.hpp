@@ -34,7 +34,7 @@ class ProbeProblem {
   LtLayout a_, b_, d_;
 };
 
-// One of bf16, with its operands, that can be run many times on a stream of its own.
+// One of bf16, with its operands, that can be run many times on its own stream.
 class ProbeProduct {
  public:
   static ProductForm large_cube() { return {.m = 8192, .n = 8192, .k = 8192}; }

@@ -312,7 +312,7 @@ void NvmlReader::write_note() {
     std::string names;
     for (const Refusal& refusal : refusals_)
       if (refusal.status == refusals_[i].status) names += (names.empty() ? "" : ", ") + refusal.what;
-    note_ += fmt::format("{}NVML does not tell {}: {}", note_.empty() ? "" : "; ", names,
+    note_ += fmt::format("{}NVML does not report {}: {}", note_.empty() ? "" : "; ", names,
                          nvml_.words_for(refusals_[i].status));
   }
 }

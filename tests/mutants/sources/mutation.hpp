@@ -39,7 +39,7 @@ struct Tables {
 void read_table(Tables& tables, const std::filesystem::path& file);
 // Throws for a mutant that changes no source or is tried in no case, and for one of a file that is none of `files`.
 void require_complete(const Tables& tables, std::span<const std::string> files);
-// A file's text with all of its mutants. Rows that no longer fit it are left out, and told in `mistakes`, a line each.
+// A file's text with all of its mutants. Rows that no longer fit it are left out, and named in `mistakes`, a line each.
 std::string mutated(const std::string& source, const std::string& file, const Tables& tables, std::string& mistakes);
 // A header with the names of all.
 std::string list_of(const Tables& tables);

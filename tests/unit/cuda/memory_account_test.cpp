@@ -1,4 +1,4 @@
-// What the GPU's library takes by itself, as the host is told of it.
+// What the GPU's library takes by itself, as the host learns it.
 #include "memory_account.hpp"
 
 #include <assay/memory_account.h>

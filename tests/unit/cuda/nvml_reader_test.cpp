@@ -216,13 +216,13 @@ TEST_F(NvmlReading, AListWithoutThisProcessTellsNothing) {
   say("PROCESSES", "-1");
   NvmlReader nvml = reader();
   EXPECT_FALSE(tells(sample(nvml, ASSAY_TELEMETRY_END), ASSAY_TELEMETRY_FOREIGN_PROCESSES));
-  EXPECT_EQ(nvml.note(), "NVML does not tell who else computes on it: No Permission");
+  EXPECT_EQ(nvml.note(), "NVML does not report who else computes on it: No Permission");
 }
 
 TEST_F(NvmlReading, WhatIsRefusedIsLeftOutWithOneNote) {
   say("REFUSE", "nvmlDeviceGetPowerUsage,nvmlDeviceGetTotalEnergyConsumption,nvmlDeviceGetComputeRunningProcesses_v3");
   NvmlReader nvml = reader();
-  EXPECT_EQ(nvml.note(), "NVML does not tell the power, the energy, who else computes on it: Not Supported");
+  EXPECT_EQ(nvml.note(), "NVML does not report the power, the energy, who else computes on it: Not Supported");
   const auto end = sample(nvml, ASSAY_TELEMETRY_END);
   EXPECT_EQ(end.known & (ASSAY_TELEMETRY_POWER | ASSAY_TELEMETRY_ENERGY | ASSAY_TELEMETRY_FOREIGN_PROCESSES), 0u);
   EXPECT_TRUE(tells(end, ASSAY_TELEMETRY_SM_CLOCK));
@@ -232,7 +232,7 @@ TEST_F(NvmlReading, WithMigOnlyWhatIsOfTheInstanceToo) {
   say("MIG", "1");
   NvmlReader nvml = reader();
   EXPECT_TRUE(nvml.note().starts_with("MIG is on: ")) << nvml.note();
-  EXPECT_EQ(nvml.note().find("does not tell"), std::string::npos) << nvml.note();
+  EXPECT_EQ(nvml.note().find("does not report"), std::string::npos) << nvml.note();
   const auto end = sample(nvml, ASSAY_TELEMETRY_END);
   EXPECT_EQ(end.known, static_cast<std::uint64_t>(ASSAY_TELEMETRY_SM_CLOCK | ASSAY_TELEMETRY_MEMORY_CLOCK |
                                                   ASSAY_TELEMETRY_TEMPERATURE | ASSAY_TELEMETRY_THROTTLE));

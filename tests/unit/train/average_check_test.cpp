@@ -1,5 +1,5 @@
-// What tells the mean of the ranks' gradients from everything else: each strategy is given a communicator that breaks
-// one thing, and the check must see it.
+// What distinguishes the mean of the ranks' gradients from everything else: each strategy is given a communicator that
+// breaks one thing, and the check must see it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct Ranks {
     averaged = own;
   }
 
-  void average(parallel::Strategy strategy, Fault fault) {
+  void average(parallel::AverageMode strategy, Fault fault) {
     test::RecordedRanks communicators(static_cast<std::int32_t>(ranks));
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       set.bind(nullptr, nullptr, averaged[rank].data());
@@ -82,9 +82,9 @@ struct Ranks {
 const double tolerance = verification::average_tolerance(workload::PrecisionPolicy{}, verification::RankGradients{});
 
 TEST(AverageOfRanks, IsTheMeanByEveryStrategy) {
-  for (const parallel::Strategy strategy :
-       {parallel::Strategy::naive, parallel::Strategy::flat, parallel::Strategy::overlap_individual,
-        parallel::Strategy::overlap_bucketed}) {
+  for (const parallel::AverageMode strategy :
+       {parallel::AverageMode::naive, parallel::AverageMode::flat, parallel::AverageMode::overlap_individual,
+        parallel::AverageMode::overlap_bucketed}) {
     Ranks r;
     r.average(strategy, Fault::none);
     const verification::AverageFindings found = r.found();
@@ -96,8 +96,8 @@ TEST(AverageOfRanks, IsTheMeanByEveryStrategy) {
 }
 
 TEST(AverageOfRanks, OfABrokenCommunicatorIsNot) {
-  for (const parallel::Strategy strategy :
-       {parallel::Strategy::naive, parallel::Strategy::overlap_individual, parallel::Strategy::overlap_bucketed})
+  for (const parallel::AverageMode strategy : {parallel::AverageMode::naive, parallel::AverageMode::overlap_individual,
+                                               parallel::AverageMode::overlap_bucketed})
     for (const Fault fault :
          {Fault::broadcast, Fault::sum, Fault::left_out, Fault::swapped, Fault::on_rank_0_alone, Fault::last_element}) {
       Ranks r;
@@ -108,7 +108,7 @@ TEST(AverageOfRanks, OfABrokenCommunicatorIsNot) {
 
 TEST(AverageOfRanks, SeesOneElementOfASmallGradient) {
   Ranks r;
-  r.average(parallel::Strategy::flat, Fault::none);
+  r.average(parallel::AverageMode::flat, Fault::none);
   r.averaged[1][static_cast<std::size_t>(r.set.all().back().offset) + 3] *= 1.001F;
   const verification::AverageFindings found = r.found();
   EXPECT_GT(found.worst, 10 * tolerance);
@@ -118,7 +118,7 @@ TEST(AverageOfRanks, SeesOneElementOfASmallGradient) {
 
 TEST(AverageOfRanks, SeesTwoElementsThatChangePlaces) {
   Ranks r;
-  r.average(parallel::Strategy::flat, Fault::none);
+  r.average(parallel::AverageMode::flat, Fault::none);
   for (auto& arena : r.averaged) std::swap(arena[1000], arena[1001]);
   EXPECT_GT(r.found().worst, 1000 * tolerance);
 }
@@ -134,7 +134,7 @@ TEST(AverageOfRanks, SeesAFactorThatRoundingOfOneSumWouldHide) {
     Ranks r;
     for (auto& arena : r.own) std::transform(arena.begin(), arena.end(), arena.begin(), rounded);
     r.averaged = r.own;
-    r.average(parallel::Strategy::flat, Fault::none);
+    r.average(parallel::AverageMode::flat, Fault::none);
     for (auto& arena : r.averaged)
       for (float& x : arena) x = rounded(factor * x);
     const verification::AverageFindings found = r.found();
@@ -181,8 +181,8 @@ TEST(AverageOfRanks, OfPassesThatRepeatMayDifferByItsOwnRoundingsAlone) {
 TEST(AverageOfRanks, IsNoneWhereANumberIsNot) {
   for (const float odd : {NAN, INFINITY}) {
     Ranks averaged, own;
-    averaged.average(parallel::Strategy::flat, Fault::none);
-    own.average(parallel::Strategy::flat, Fault::none);
+    averaged.average(parallel::AverageMode::flat, Fault::none);
+    own.average(parallel::AverageMode::flat, Fault::none);
     averaged.averaged[2][5] = odd;
     own.own[2][5] = odd;
     EXPECT_FALSE(averaged.found().worst <= 1e30);
@@ -194,7 +194,7 @@ TEST(AverageOfRanks, OfGradientsThatAreZeroIsZero) {
   Ranks r;
   for (auto& arena : r.own) std::fill(arena.begin(), arena.begin() + 20'000, 0.0F);
   r.averaged = r.own;
-  r.average(parallel::Strategy::flat, Fault::none);
+  r.average(parallel::AverageMode::flat, Fault::none);
   EXPECT_LE(r.found().worst, tolerance);
   r.averaged[0][17] = 1e-30F;
   EXPECT_EQ(r.found().worst, INFINITY);
@@ -202,14 +202,14 @@ TEST(AverageOfRanks, OfGradientsThatAreZeroIsZero) {
 
 TEST(AverageOfRanks, OfTheSameDataCannotBeTold) {
   Ranks r(true);
-  r.average(parallel::Strategy::flat, Fault::broadcast);
+  r.average(parallel::AverageMode::flat, Fault::broadcast);
   EXPECT_LE(r.found().worst, tolerance) << "a broadcast looks like the mean";
   EXPECT_LE(r.found().nearest, 1e-15);
 }
 
 TEST(AverageOfRanks, MayBeSharedOutAndThenEveryPieceIsSomewhere) {
   Ranks r;
-  r.average(parallel::Strategy::flat, Fault::none);
+  r.average(parallel::AverageMode::flat, Fault::none);
   std::vector<verification::RankGradients> all;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     all.push_back(r.of_rank(rank));
@@ -295,7 +295,7 @@ const std::vector<verification::OwnData> different_data{{1, 100, 1000}, {2, 100,
 
 TEST(AverageCheck, SaysOnEveryRankWhatItHasFound) {
   Ranks r;
-  r.average(parallel::Strategy::overlap_bucketed, Fault::none);
+  r.average(parallel::AverageMode::overlap_bucketed, Fault::none);
   const std::vector<Said> said = say(r, different_data);
   for (const Said& s : said) {
     EXPECT_FALSE(s.wrong || s.in_part) << s.text;
@@ -309,7 +309,7 @@ TEST(AverageCheck, SaysOnEveryRankWhatItHasFound) {
 
 TEST(AverageCheck, ThrowsOnEveryRank) {
   Ranks r;
-  r.average(parallel::Strategy::overlap_bucketed, Fault::left_out);
+  r.average(parallel::AverageMode::overlap_bucketed, Fault::left_out);
   for (const Said& s : say(r, different_data)) {
     EXPECT_TRUE(s.wrong) << s.text;
     EXPECT_NE(s.text.find("differ from the mean of the ranks' own by"), std::string::npos) << s.text;
@@ -318,7 +318,7 @@ TEST(AverageCheck, ThrowsOnEveryRank) {
 
 TEST(AverageCheck, RefusesRanksWithTheSameData) {
   Ranks r;
-  r.average(parallel::Strategy::flat, Fault::none);
+  r.average(parallel::AverageMode::flat, Fault::none);
   for (const Said& s : say(r, {{1, 100, 1000}, {2, 100, 1000}, {1, 100, 1000}})) {
     EXPECT_TRUE(s.wrong);
     EXPECT_NE(s.text.find("ranks 0 and 2 train on the same data"), std::string::npos) << s.text;
@@ -327,14 +327,14 @@ TEST(AverageCheck, RefusesRanksWithTheSameData) {
 
 TEST(AverageCheck, RefusesTheSameGradientsOfDifferentData) {
   Ranks r(true);
-  r.average(parallel::Strategy::flat, Fault::none);
+  r.average(parallel::AverageMode::flat, Fault::none);
   for (const Said& s : say(r, different_data)) EXPECT_TRUE(s.wrong) << s.text;
 }
 
 // Two draws of one token of a vocabulary of two are often the same.
 TEST(AverageCheck, IsInPartWhereTheDataMayRepeat) {
   Ranks r(true);
-  r.average(parallel::Strategy::flat, Fault::broadcast);
+  r.average(parallel::AverageMode::flat, Fault::broadcast);
   for (const Said& s : say(r, {{1, 2, 2}, {1, 2, 2}, {1, 2, 2}})) {
     EXPECT_FALSE(s.wrong) << s.text;
     EXPECT_TRUE(s.in_part) << s.text;

@@ -106,7 +106,7 @@ TEST(DecoderReference, EqualsPyTorchOfWindowsSinksCapsBiasesAndDocuments) {
   config.sliding_window = 6, config.full_attention_every = 3;
   config.attention_sinks = true, config.attention_soft_cap = 1.5;
   expect_equal_to_pytorch("decoder_windows", config);
-  // PyTorch had each document by itself, with positions of its own.
+  // PyTorch had each document by itself, with its own positions.
   config.documents = {1, 9, 3, 8};
   expect_equal_to_pytorch("decoder_documents", config);
 }

@@ -132,13 +132,13 @@ TEST(GradientBuckets, StartOnceEachAndInOrderWhenTheirGradientsAreThere) {
 
 // Of what is left the first half, by whole buckets; the last bucket is alone.
 TEST(GradientAverage, AnUpdateFollowsTheBuckets) {
-  using parallel::GradientAverage, parallel::Strategy;
+  using parallel::GradientAverage, parallel::AverageMode;
   ParameterSet set({.gradient = compute::DType::bf16});
   for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h"}) set.add({{name, {64}}});
-  const GradientAverage average(Strategy::overlap_bucketed, set, 2);
+  const GradientAverage average(AverageMode::overlap_bucketed, set, 2);
   EXPECT_EQ(average.stretches(), (Ranges{{0, 256}, {256, 384}, {384, 448}, {448, 512}}));
-  EXPECT_EQ(GradientAverage(Strategy::overlap_bucketed, set, 1 << 20).stretches(), (Ranges{{0, 512}}));
-  EXPECT_TRUE(GradientAverage(Strategy::flat, set, 2).stretches().empty());
+  EXPECT_EQ(GradientAverage(AverageMode::overlap_bucketed, set, 1 << 20).stretches(), (Ranges{{0, 512}}));
+  EXPECT_TRUE(GradientAverage(AverageMode::flat, set, 2).stretches().empty());
 }
 
 TEST(OptimizerRanges, StateIsOfTheirElementsAlone) {

@@ -1,4 +1,4 @@
-// Tells the host that a wait for other ranks has become long. For communicators; not for each wait within a step.
+// Reports to the host that a wait for other ranks has become long. For communicators; not for each wait within a step.
 #pragma once
 #include <assay/comm.h>
 

@@ -14,6 +14,8 @@
 // Errors: assay::Error. UNSUPPORTED for a dtype or shape that the backend does not serve: never another algorithm under
 // the same name. INVALID_ARGUMENT for shapes that do not match, a missing tensor, or two that share memory.
 //
+// Threads: one thread makes all calls of a backend and of what it has made, Feed::host_buffer aside.
+//
 // This interface is C++ and not frozen: a workload and a backend must come from the same SDK release, and from a
 // compiler with the same C++ ABI. `interface_id`, made of the compiler's macros, is compared when a backend is opened.
 // (The frozen border is assay/abi.h.)

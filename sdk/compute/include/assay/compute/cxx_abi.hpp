@@ -12,7 +12,7 @@
 #define ASSAY_TEXT_OF(macro) ASSAY_TEXT_OF_TOKEN(macro)
 
 // The release that these headers are of: the version of the project, to which a test holds it.
-#define ASSAY_SDK_RELEASE "1.0.0"
+#define ASSAY_SDK_RELEASE "1.1.0"
 
 #if !defined(__GXX_ABI_VERSION) || __GXX_ABI_VERSION < 1002
 #error "this compiler does not follow the Itanium C++ ABI: __GXX_ABI_VERSION is not defined, or below 1002"

@@ -1,5 +1,7 @@
 // One rank of a mesh that trains a decoder by a strategy: all that a workload does but its tables and what it reports
 // (workload.hpp).
+//
+// Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/comm/registered_memory.hpp>
 #include <assay/mesh/strategy.hpp>

@@ -26,7 +26,7 @@ enum class Shares {
 // Gradients that every rank has whole meet in collectives of their arena.
 struct GradientMeeting {
   comm::Reduction reduction = comm::Reduction::average;
-  parallel::Strategy when = parallel::Strategy::overlap_bucketed;
+  parallel::AverageMode when = parallel::AverageMode::overlap_bucketed;
   std::size_t bucket_bytes = 0;  // 0: chosen by measuring in set-up
   std::size_t last_bucket_bytes = 0;
 };

@@ -12,6 +12,8 @@
 // The model may be split over R ranks (decoder_split.cpp): each has the products of its heads, its part of the
 // feed-forward and of the vocabulary, and N / R rows of the residual stream. Or the ranks share out each sequence
 // (decoder_context.cpp): each has the whole model, and a part of the tokens.
+//
+// Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/compute/backend.hpp>
 

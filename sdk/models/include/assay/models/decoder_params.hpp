@@ -258,12 +258,12 @@ inline constexpr auto presets_dimensions = join(
           Param::integer("kv_heads", 0)
               .at_least(0)
               .at_most(4096)
-              .help("heads of keys and values, a divisor of heads; 0: as many as heads, where the preset says nothing "
+              .help("heads of keys and values, a divisor of heads; 0: as many as heads, where the preset gives nothing "
                     "else"),
           Param::integer("head_dim", 0)
               .at_least(0)
               .at_most(1 << 16)
-              .help("columns of a head, even; 0: d_model / heads, where the preset says nothing else"),
+              .help("columns of a head, even; 0: d_model / heads, where the preset gives nothing else"),
           Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
           Param::boolean("qk_norm", false)
               .help("each head of queries and of keys is normed (RMSNorm) before its rotation"),

@@ -11,6 +11,8 @@
 // BufferPlan.
 //
 // Every block is one of two kinds, attention or feed-forward, and ends in the same way; see encoder_decoder_blocks.cpp.
+//
+// Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/compute/backend.hpp>
 

@@ -1,5 +1,5 @@
-// The average of the gradients over the ranks, by one of four strategies, or the sum of those that all ranks have. The
-// gradients are averaged where they lie.
+// The average of the gradients over the ranks, by one of four modes, or the sum of those that all ranks have.
+// The gradients are averaged where they lie.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
@@ -7,16 +7,16 @@
 
 namespace assay::parallel {
 
-enum class Strategy { naive, flat, overlap_individual, overlap_bucketed };
-inline constexpr auto strategies = choices<Strategy>({{"naive", Strategy::naive},
-                                                      {"flat", Strategy::flat},
-                                                      {"overlap_individual", Strategy::overlap_individual},
-                                                      {"overlap_bucketed", Strategy::overlap_bucketed}});
+enum class AverageMode { naive, flat, overlap_individual, overlap_bucketed };
+inline constexpr auto average_modes = choices<AverageMode>({{"naive", AverageMode::naive},
+                                                            {"flat", AverageMode::flat},
+                                                            {"overlap_individual", AverageMode::overlap_individual},
+                                                            {"overlap_bucketed", AverageMode::overlap_bucketed}});
 
 class GradientAverage final : public train::GradientExchange {
  public:
   // The set must outlive it.
-  GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
+  GradientAverage(AverageMode mode, const train::ParameterSet& set, std::size_t bucket_bytes,
                   std::size_t last_bucket_bytes = 0);
   // Only for what all ranks have: leaves out ranges of whole groups in ascending order (expert_ranks.hpp). In buckets,
   // each a sum: the ranks' losses already count 1 / R.
@@ -39,12 +39,12 @@ class GradientAverage final : public train::GradientExchange {
   void finish_stretch(std::size_t index) override;
 
  private:
-  GradientAverage(Strategy strategy, const train::ParameterSet& set, std::vector<train::ElementRange> pieces,
+  GradientAverage(AverageMode mode, const train::ParameterSet& set, std::vector<train::ElementRange> pieces,
                   comm::Reduction reduction);
-  bool overlaps() const { return strategy_ == Strategy::overlap_individual || strategy_ == Strategy::overlap_bucketed; }
+  bool overlaps() const { return mode_ == AverageMode::overlap_individual || mode_ == AverageMode::overlap_bucketed; }
   void start(std::size_t piece);
 
-  Strategy strategy_;
+  AverageMode mode_;
   comm::Reduction reduction_;
   const train::ParameterSet& set_;
   ReadyBuckets pieces_;

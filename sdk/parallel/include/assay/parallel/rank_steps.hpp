@@ -1,6 +1,8 @@
 // Runs the steps of a training on several ranks: through a communicator; as a graph with the collectives inside, if
 // steps are captured; and without the collectives if the host asks for silence, to see what communication costs
 // (assay.silence/1). Counts the measured steps.
+//
+// Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/comm/silent.hpp>
 #include <assay/train/training_step.hpp>

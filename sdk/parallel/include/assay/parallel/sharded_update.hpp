@@ -2,6 +2,8 @@
 // sends it to the others. Gradients meet in buckets beside backward, in place. Whole matrices (muon) have one owner
 // each (matrix_shares.hpp). Ranks send weights as products read them, the copy where there is one, and what a step
 // reads exactly beside it (exact_weights.hpp).
+//
+// Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/parallel/exact_weights.hpp>

@@ -1,4 +1,4 @@
-// Tells the host what lies in an arena, for the snapshot of the memory that the user may have asked for.
+// Describes to the host what lies in an arena, for the snapshot of the memory that the user may have asked for.
 #pragma once
 #include <assay/plugin.hpp>
 

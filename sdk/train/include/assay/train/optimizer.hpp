@@ -1,5 +1,7 @@
 // AdamW and SGD over a parameter arena, whole in one pass or only pieces of it; Muon over its matrices (muon.hpp), and
 // AdamW over the rest. The step number and the learning rate live in device memory: a captured step reads them there.
+//
+// Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/plugin.hpp>
 

@@ -1,5 +1,7 @@
 // One step of training in its phases, the same for every workload that trains. A workload has the phases in its own
 // table: `static constexpr auto phases = assay::train::training_phases;`, or with others beside them.
+//
+// Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/plugin.hpp>
 

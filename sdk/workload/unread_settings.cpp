@@ -1,4 +1,4 @@
-#include "assay/workload/settings_of_choices.hpp"
+#include "assay/workload/unread_settings.hpp"
 
 #include <algorithm>
 #include <assay/workload/text.hpp>
@@ -40,11 +40,11 @@ std::string listed(const std::vector<std::string>& texts, const char* last = " a
 
 }  // namespace
 
-void require_read(const Case& c, const char* choice, std::span<const OfChoices> settings, std::span<const Param> table,
-                  std::span<const Preset> presets) {
+void require_read(const Case& c, const char* choice, std::span<const ChoiceSetting> settings,
+                  std::span<const Param> table, std::span<const Preset> presets) {
   const auto chosen = c.get<std::string_view>(choice);
   std::vector<std::string> unread, defaults;
-  for (const OfChoices& setting : settings) {
+  for (const ChoiceSetting& setting : settings) {
     std::vector<std::string> readers;
     for (const char* reader : setting.read_by)
       if (reader) readers.push_back(quoted(reader));
