@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,10 +95,10 @@ class Pulse {
 class Runner {
  public:
   Runner(const fs::path& run, const std::string& host, const std::string& launch)
-      : run_(run), host_(host), launch_(launch), pulse_(run, host, launch) {}
+      : run_(run), host_(host), launch_(launch), turn_(opened_turn(host)), pulse_(run, host, launch) {}
 
   int run() {
-    const Fd turn = take_turn();
+    take_turn();
     for (std::size_t at = 0; !is_told_to_end(); ++at) {
       submission_ = read_submission(run_);  // a later round may have added arrays
       if (at >= submission_.arrays.size()) break;
@@ -127,19 +128,19 @@ class Runner {
     return state && state->is_alive(seconds_since_1970());
   }
 
-  // A host runs one shard at a time, of whichever batch of this user.
-  Fd take_turn() {
-    const fs::path file = fmt::format("/tmp/assay-runner-{}-{}.lock", getuid(), hash_of_host());
-    Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) throw_storage_error("open", file, errno);
-    while (!is_told_to_end() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) std::this_thread::sleep_for(look);
-    return fd;
-  }
-  std::string hash_of_host() const {
-    std::string name = host_;
+  // Opened before the first sign of life: `assay submit` reports a runner that gives none.
+  static Fd opened_turn(const std::string& host) {
+    std::string name = host;
     for (char& c : name)
       if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    return name;
+    const fs::path file = folder_of_locks("/tmp") / fmt::format("runner-{}.lock", name);
+    Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) throw_storage_error("open", file, errno);
+    return fd;
+  }
+  // A host runs one shard at a time, of whichever batch of this user.
+  void take_turn() const {
+    while (!is_told_to_end() && flock(turn_.get(), LOCK_EX | LOCK_NB) != 0) std::this_thread::sleep_for(look);
   }
 
   // Waits for the canary of its round.
@@ -153,7 +154,7 @@ class Runner {
         if (state == CanaryState::good) return true;
         if (state == CanaryState::failed || is_over || is_told_to_end() || is_cancelled(array)) return false;
         // Whoever has it is gone: nobody can say that it is good.
-        const std::string holder = line_of_file(claim_file(run_, canary.number, 0));
+        const std::string holder = holder_of_task(run_, canary.number, 0);
         if (!holder.empty() && !is_alive(holder)) return false;
       }
     }
@@ -195,15 +196,7 @@ class Runner {
   // One that this host has taken before, and not ended, is of a runner that was killed.
   bool take(const SubmittedArray& array, std::int64_t task) const {
     if (!line_of_file(ended_file(run_, array.number, task)).empty()) return false;
-    const fs::path file = claim_file(run_, array.number, task);
-    const Fd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (fd) {
-      const std::string text = host_ + "\n";
-      if (write_all(fd.get(), text).written_bytes != text.size()) throw_storage_error("write", file, errno);
-      return true;
-    }
-    if (errno != EEXIST) throw_storage_error("create", file, errno);
-    return line_of_file(file) == host_;
+    return claim_task(run_, array.number, task, host_);
   }
 
   void carry_out(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group) {
@@ -276,6 +269,7 @@ class Runner {
 
   const fs::path run_;
   const std::string host_, launch_;
+  const Fd turn_;
   launch::InterruptHandler interrupts_;
   Pulse pulse_;
   Submission submission_;
@@ -283,6 +277,20 @@ class Runner {
 };
 
 }  // namespace
+
+fs::path folder_of_locks(const fs::path& tmp) {
+  // XDG_RUNTIME_DIR would go with the login session, which a runner outlives.
+  const fs::path folder = tmp / fmt::format("assay-{}", getuid());
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_storage_error("create", folder, errno);
+  struct stat found {};
+  if (lstat(folder.c_str(), &found) != 0) throw_storage_error("examine", folder, errno);
+  if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 077) != 0)
+    throw SchedulerError(
+        fmt::format("{} is not a folder of this user alone: another user may have made it; "
+                    "it has to be removed, or be yours with mode 0700",
+                    folder.string()));
+  return folder;
+}
 
 int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {
   // One runner of a batch on a host; `assay submit RUN` starts another where it is not known to live.

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -27,10 +29,11 @@ using Json = nlohmann::ordered_json;
 constexpr auto patience_with_keepers = 5s;  // that were told to end
 constexpr auto patience_with_runner = 20s;  // until it has given its first sign of life
 
-std::string file_name(std::string host) {
-  for (char& c : host)
-    if (c == ':' || c == '%' || c == '@') c = '_';
-  return host + ".json";
+// Names that differ have files that differ: "u@n1" and "u_n1".
+std::string file_name(const std::string& host) {
+  std::string name;
+  for (const char c : host) name += c == ':' || c == '%' || c == '@' ? fmt::format("+{:02x}", c) : std::string(1, c);
+  return name + ".json";
 }
 
 bool has_file(const fs::path& file) {
@@ -61,6 +64,34 @@ std::string line_of_file(const fs::path& file) {
   std::string text = read_regular_file(file);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
+}
+
+std::string holder_of_task(const fs::path& run, std::int64_t array, std::int64_t task) {
+  const fs::path file = claim_file(run, array, task);
+  const std::string text = has_file(file) ? read_regular_file(file) : "";
+  return text.ends_with('\n') ? text.substr(0, text.size() - 1) : "";
+}
+
+bool claim_task(const fs::path& run, std::int64_t array, std::int64_t task, const std::string& host) {
+  const fs::path file = claim_file(run, array, task), again = file.string() + "-again",
+                 mine = hosts_folder(run) / ("claiming-" + new_id());
+  // A link appears whole or not at all, and one host alone makes it.
+  const auto link_to = [&](const fs::path& place) {
+    write_file_atomically(mine, host + "\n", Durable::yes);
+    const int error = ::link(mine.c_str(), place.c_str()) == 0 ? 0 : errno;
+    std::error_code ignored;
+    fs::remove(mine, ignored);
+    if (error != 0 && error != EEXIST) throw_storage_error("create", place, error);
+    return read_regular_file(place) == host + "\n";
+  };
+  if (link_to(file)) return true;
+  if (!holder_of_task(run, array, task).empty()) return false;
+  // Nobody writes it any more once it is older than silence: whoever gets the second link replaces it.
+  std::error_code ignored;
+  const auto written = fs::last_write_time(file, ignored);
+  if (ignored || fs::file_time_type::clock::now() - written < hosts::silence() || !link_to(again)) return false;
+  write_file_atomically(file, host + "\n", Durable::yes);
+  return true;
 }
 
 bool RunnerState::is_alive(double now_s) const {
@@ -162,9 +193,16 @@ std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) c
     if (!array.job) continue;
     QueuedJob pending;
     pending.job = pending.array = *array.job, pending.state = "PENDING", pending.comment = comment_of(array.id);
-    pending.reason = is_waiting ? "another batch runs on its hosts" : "its hosts are busy";
+    const bool waits_for_canary =
+        !array.is_canary &&
+        std::any_of(submission_.arrays.begin(), submission_.arrays.end(), [&](const SubmittedArray& each) {
+          return each.is_canary && each.round == array.round && canary_state(run_, each) != CanaryState::good;
+        });
+    pending.reason = is_waiting         ? "another batch runs on its hosts"
+                     : waits_for_canary ? "it waits for the canary"
+                                        : "its hosts are busy";
     for (std::int64_t task = 0; task < array.tasks; ++task) {
-      const std::string host = line_of_file(claim_file(run_, array.number, task));
+      const std::string host = holder_of_task(run_, array.number, task);
       if (host.empty()) {
         pending.tasks.emplace_back(task, task);
         continue;
@@ -233,7 +271,7 @@ std::string hosts_script(const ScriptInput& input) {
       fmt::format("S={}/batch/shards/{}-$(printf %04d \"$ASSAY_JOB_TASK\")\n", input.run.string(), input.array.number);
   text += fmt::format("END=$(($(date +%s) + {:.0f}))\n",
                       input.array.limit_s - std::max<double>(static_cast<double>(margin_s) / 5, 1));
-  text += guarded_prologue(input.site, 1);
+  text += unready_text("$ASSAY_JOB_ID-$ASSAY_JOB_RESTART", 1) + prologue_text(input.site);
   text += fmt::format("exec {} run {}/experiment.toml --shard \"$S\" --until \"$END\"{}\n", input.assay.string(),
                       input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
   return text;

@@ -34,7 +34,7 @@ std::string pod_script(const ScriptInput& input) {
       "export ASSAY_JOB_RESTART=$(ls \"$S/attempts\" 2>/dev/null | wc -l)\n"
       "END=$(($(date +%s) + {:.0f}))\n",
       input.run.string(), input.array.number, input.array.id, input.array.limit_s - std::max(margin_s / 5, 1.0));
-  text += guarded_prologue(input.site, exit_final);
+  text += unready_text("$ASSAY_JOB_ID-$ASSAY_JOB_RESTART", exit_final) + prologue_text(input.site);
   text += fmt::format("{} run {}/experiment.toml --shard \"$S\" --until \"$END\"\n",
                       input.site.assay.empty() ? input.assay.string() : input.site.assay, input.run.string());
   text += fmt::format(

@@ -102,14 +102,26 @@ std::string end_script(const Site& site, const std::string& id, const std::strin
   return text;
 }
 
-std::string guarded_prologue(const Site& site, int exit_code) {
+std::string prologue_text(const Site& site) {
   if (site.prologue.empty()) return "";
-  std::string text = fmt::format(
-      "set -e; trap 'echo \"a line of the prologue failed: $BASH_COMMAND\" >&2; "
-      "echo failed >\"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit {}' ERR\n",
-      exit_code);
+  // A file that a line reads decides by its own exit status: commands within may fail. It is deeper in BASH_SOURCE,
+  // which has no element for a pod's script (bash -c) and one for a script's file.
+  std::string text = "D=${#BASH_SOURCE[@]}\n";
+  text +=
+      "trap 'R=$? C=$BASH_COMMAND; [ ${#BASH_SOURCE[@]} -gt $D ] || unready \"the prologue failed with exit status $R "
+      "at: $(sed -n ${LINENO}p \"$0\" 2>/dev/null | grep . || echo \"$C\")\"' ERR\n";
+  text += "trap 'R=$?; [ $R = 143 ] || unready \"the prologue ended the job with exit status $R\"' EXIT\n";
+  text += "trap 'exit 143' TERM\n";
   for (const std::string& line : site.prologue) text += line + "\n";
-  return text + "trap - ERR; set +e\n";
+  return text + "trap - ERR EXIT TERM; set +e\n";
+}
+
+std::string unready_text(const std::string& start, int exit_code) {
+  return fmt::format(
+      "# A start that begins no case leaves the reason where `assay status` finds it.\n"
+      "unready() {{ trap - ERR EXIT; echo \"$1\" | tee \"$S/unready-{0}\"; echo failed >\"$S/verdict-{0}\"; exit {1}; "
+      "}}\n",
+      start, exit_code);
 }
 
 std::string batch_script(const ScriptInput& input) {
@@ -141,20 +153,8 @@ std::string batch_script(const ScriptInput& input) {
   text += "V=$S/verdict-$SLURM_JOB_ID-$N; rm -f \"$V\"\n";
   text += fmt::format("END=$((${{SLURM_JOB_END_TIME:-$(($(date +%s) + {:.0f}))}} - {}))\n", array.limit_s,
                       std::max<std::int64_t>(margin_s / 5, 1));
-  text += "# A start that begins no case leaves the reason where `assay status` finds it.\n";
-  text +=
-      "unready() { trap - ERR EXIT; echo \"$1\" | tee \"$S/unready-$SLURM_JOB_ID-$N\"; echo failed >\"$V\"; exit 1; "
-      "}\n";
-  if (!site.prologue.empty()) {
-    // A file that a line reads decides by its own exit status: commands within may fail.
-    text +=
-        "trap 'R=$?; [ ${#BASH_SOURCE[@]} -gt 1 ] || unready \"the prologue failed with exit status $R at: $(sed -n "
-        "${LINENO}p \"$0\")\"' ERR\n";
-    text += "trap 'R=$?; [ $R = 143 ] || unready \"the prologue ended the job with exit status $R\"' EXIT\n";
-    text += "trap 'exit 143' TERM\n";
-    for (const std::string& each : site.prologue) text += each + "\n";
-    text += "trap - ERR EXIT TERM; set +e\n";
-  }
+  text += unready_text("$SLURM_JOB_ID-$N", 1);
+  text += prologue_text(site);
   text += "set -u\n";  // not before: what sites load often asks for variables that are not set
   // Ranks that another launcher has left in the submitting shell would come before Slurm's.
   text += "unset ASSAY_RANK ASSAY_RANKS RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ASSAY_RENDEZVOUS\n";

@@ -77,19 +77,22 @@ Kind<std::string> option_kind() {
 
 // Options of sbatch that say what a case asked for, or by which a batch is known: assay's own.
 bool is_of_assay(const std::string& option) {
-  constexpr std::array<std::string_view, 20> names{"--nodes",     "--ntasks",   "--ntasks-per-node",
+  constexpr std::array<std::string_view, 25> names{"--nodes",     "--ntasks",   "--ntasks-per-node",
                                                    "--array",     "--comment",  "--output",
                                                    "--time",      "--job-name", "--signal",
                                                    "--nodelist",  "--requeue",  "--no-requeue",
                                                    "--open-mode", "-N",         "-n",
                                                    "-a",          "-o",         "-t",
-                                                   "--clusters",  "-M"};
+                                                   "--clusters",  "-M",         "--wrap",
+                                                   "-w",          "--nodefile", "-F",
+                                                   "-J"};
   std::istringstream words(option);  // "--mem 4G -M other" is several
   for (std::string word; words >> word;) {
     const std::string_view name = std::string_view(word).substr(0, word.find('='));
     // A letter may have its value right behind it: "-Mother", "-N2".
     if (std::any_of(names.begin(), names.end(), [&](std::string_view each) {
-          return name == each || (each.size() == 2 && name.starts_with(each));
+          if (each.size() == 2) return name.starts_with(each);
+          return name.size() > 2 && each.starts_with(name);  // "--nodel" is --nodelist
         }))
       return true;
   }

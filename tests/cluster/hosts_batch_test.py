@@ -136,7 +136,7 @@ def test_prologue(work, hosts):
     status = one.wait()
     assert status["counts"] == {"lost": 1} and not status["attempts"], f"{status}\n{one.logs()}"
     said = one.assay("status", str(one.run))
-    assert "a line of the prologue failed: ls /no/such/module" in said, said
+    assert "the prologue failed with exit status 2 at: ls /no/such/module" in said, said
     assert one.logs().count("prologue failed") == 1, one.logs()
 
 

@@ -138,13 +138,19 @@ TEST(SiteFile, OptionsAndLinesStayOnTheirLine) {
 }
 
 TEST(SiteFile, AnotherClusterHasAKey) {
-  for (const char* option : {"-M west", "-Mwest", "--clusters=west", "--mem=0 --clusters west", "-N2"}) {
+  for (const char* option : {"-M west", "-Mwest", "--clusters=west", "--mem=0 --clusters west", "-N2", "-w n1", "-wn1",
+                             "--nodelist=n1", "--nodel=n1", "--mem=0 --wrap=id", "--wra id", "-J x", "-F hosts"}) {
     const auto mistakes = mistakes_in(fmt::format("schema = 1\n[slurm]\nsbatch_extra = [\"{}\"]\n", option));
     ASSERT_EQ(mistakes.size(), 1U) << option;
     EXPECT_NE(mistakes[0].find("the key 'cluster'"), std::string::npos) << mistakes[0];
   }
   for (const char* name : {"", "9A", "A B", "=x", "A-B"})
     EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\nenvironment = [\"{}\"]\n", name)).size(), 1U) << name;
+}
+
+TEST(SiteFile, OptionsThatOnlyLookLikeAssaysAreTheSites) {
+  for (const char* option : {"--mem=0", "--time-min=5", "--nice=5", "--no-kill", "--wckey=a", "--export=NONE"})
+    EXPECT_TRUE(mistakes_in(fmt::format("schema = 1\n[slurm]\nsbatch_extra = [\"{}\"]\n", option)).empty()) << option;
 }
 
 TEST(SiteFile, AHealthCheckIsFoundBesideTheSiteFile) {
