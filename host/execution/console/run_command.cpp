@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -126,7 +127,10 @@ int look_at_node(const RunRequest& request, const fs::path& experiment_toml, con
 
 int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const std::vector<fs::path>& files,
                  const std::vector<fs::path>& plugins, const fs::path& results) {
-  hosts::HostLaunch launch{std::move(hosts), {"run"}, files, results};
+  hosts::HostLaunch launch{std::move(hosts), {"run"}, {}, results};
+  // The name of a workload is no file; it has been found here, and its plugin is compared.
+  std::copy_if(files.begin(), files.end(), std::back_inserter(launch.files),
+               [](const fs::path& file) { return fs::exists(file); });
   launch.arguments.insert(launch.arguments.end(), request.arguments.begin(), request.arguments.end());
   launch.files.insert(launch.files.end(), plugins.begin(), plugins.end());
   if (request.hosts_file) launch.files.emplace_back(*request.hosts_file);

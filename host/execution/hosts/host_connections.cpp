@@ -115,7 +115,7 @@ std::optional<HostEvent> HostConnections::next(std::chrono::milliseconds timeout
 std::string HostConnections::reason_of(std::size_t host, int code) {
   const Member& member = *members_[host];
   const std::string reason = reason_of_end(hosts_[host], code, member.session->said(), program_);
-  if (member.has_greeted || code == 255 || code == 126 || code == 127) return reason;
+  if (member.has_greeted || code < 0 || code == 255 || code == 126 || code == 127) return reason;
   // Another assay stands there, which does not know what it was asked for.
   const CommandAnswer there = run_command(ssh_call(hosts_[host], control_, hash_command(program_)), 20s);
   const std::string hash = there.out.substr(0, there.out.find(' '));

@@ -150,6 +150,10 @@ class Launch {
 
   void lose(bool is_first, const std::string& text) {
     if (!is_told_to_end_) complain(text + "; all ranks end");
+    // Nobody else says so: rank 0 is gone, or its host is.
+    if (!is_told_to_end_ && is_first && !launch_.shared_folder.empty())
+      complain(fmt::format("finished cases are kept on {} below {}; --resume runs the rest", launch_.hosts.front().name,
+                           launch_.shared_folder.string()));
     has_lost_ = true;
     end_by(Clock::now() + (is_first ? 0s : patience_after_loss));
   }
