@@ -30,6 +30,8 @@
 #include "launch/signals.hpp"
 #include "shard/attempt.hpp"
 #include "shard/journal.hpp"
+#include "shard/node_health.hpp"
+#include "shard/node_ready.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -38,6 +40,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto look = 200ms;
+constexpr int exit_of_unhealthy = 75;       // of a shard's script, as of `assay run --node-ready`
 constexpr auto patience_with_others = 30s;  // runners of a group that have not started yet
 
 void say(const std::string& text) {
@@ -109,6 +112,10 @@ class Runner {
       if (group.empty()) continue;
       pulse_.put("running", array.number);
       if (!may_start(array)) continue;
+      // Not where it was found to be so on the way, either: others of the group look at the files, too.
+      if (array.shape.node.empty() &&
+          std::any_of(group.begin(), group.end(), [this](const auto& each) { return is_unhealthy(each); }))
+        continue;
       if (group.front() == host_)
         lead(array, group);
       else
@@ -174,10 +181,36 @@ class Runner {
           return say(fmt::format("array {}: the runner of {} is gone, and its shards need it", array.number, member));
       }
     }
-    for (std::int64_t task = 0; task < array.tasks; ++task) {
-      if (is_told_to_end() || is_cancelled(array)) return;
-      if (take(array, task)) carry_out(array, task, group);
+    // Again for shards that others give back, as long as a host that has one may do so.
+    for (bool is_over = false; !is_over; is_over || (std::this_thread::sleep_for(look), true)) {
+      for (std::int64_t task = 0; task < array.tasks; ++task) {
+        if (is_told_to_end() || is_cancelled(array)) return;
+        if (take(array, task) && !carry_out(array, task, group)) return;
+      }
+      is_over = true;
+      if (array.tasks > 0 && array.shape.node.empty() && has_health_check(array))
+        for (std::int64_t task = 0; task < array.tasks && is_over; ++task) is_over = !may_be_given_back(array, task);
     }
+  }
+
+  bool has_health_check(const SubmittedArray& array) const {
+    return !shard::read_shard_plan(array.shard_folder(run_, 0)).promised.health.experiment.empty();
+  }
+  bool is_unhealthy(const std::string& host) const {
+    const auto health = shard::read_node_health(batch_folder(run_), host);
+    return health && !health->is_healthy();
+  }
+  bool may_be_given_back(const SubmittedArray& array, std::int64_t task) const {
+    if (!line_of_file(ended_file(run_, array.number, task)).empty()) return false;
+    const std::string holder = holder_of_task(run_, array.number, task);
+    if (holder.empty()) return true;
+    if (!is_alive(holder)) return false;
+    // Each node is checked once in a batch.
+    const std::vector<std::string> group = group_of(array.shape, hosts_, holder);
+    return std::any_of(group.begin(), group.end(), [this](const std::string& host) {
+      const auto health = shard::read_node_health(batch_folder(run_), host);
+      return !health || !health->is_healthy();
+    });
   }
 
   // The leader runs ranks here, by ssh, as long as it is at this array.
@@ -199,24 +232,35 @@ class Runner {
     return claim_task(run_, array.number, task, host_);
   }
 
-  void carry_out(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group) {
+  // Whether the group can go on with other shards: not where a host of it fails the site's health check. The shard is
+  // then free for other groups, unless it is bound to these hosts or has had its attempts.
+  bool carry_out(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group) {
     const fs::path shard = array.shard_folder(run_, task);
-    auto restart = static_cast<std::int64_t>(shard::read_attempts(shard).size());
+    const auto given_back = static_cast<std::int64_t>(shard::unready_starts(shard).size());
+    auto restart = static_cast<std::int64_t>(shard::read_attempts(shard).size()) + given_back;
     std::string word;
+    bool is_healthy = true;
     for (std::int64_t start = 0; start < submission_.attempts; ++start, ++restart) {
       const shard::JobStart job{fmt::format("{}_{}", *array.job, task), restart};
-      const bool was_stopped = run_script(array, task, group, job);
-      word = line_of_file(shard::verdict_file(shard, job));
-      if (was_stopped) word = "stopped";
+      const std::optional<int> code = run_script(array, task, group, job);
+      is_healthy = code != exit_of_unhealthy;
+      if (!is_healthy && array.shape.node.empty() && given_back + 1 < submission_.attempts) {
+        say(fmt::format("shard {}-{:04}: given back, since a node fails the health check", array.number, task));
+        give_back_task(run_, array.number, task, host_);
+        return false;
+      }
+      word = is_healthy ? line_of_file(shard::verdict_file(shard, job)) : "unhealthy";
+      if (!code) word = "stopped";
       if (!word.empty() && word != "more") break;
     }
     write_file_atomically(ended_file(run_, array.number, task), (word.empty() ? "killed" : word) + "\n", Durable::yes);
     say(fmt::format("shard {}-{:04}: {}", array.number, task, word.empty() ? "killed" : word));
+    return is_healthy;
   }
 
-  // Whether it was told to stop.
-  bool run_script(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group,
-                  const shard::JobStart& job) {
+  // Nothing where it was told to stop; else its exit code, or minus a signal.
+  std::optional<int> run_script(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group,
+                                const shard::JobStart& job) {
     std::string hosts;
     for (const std::string& name : group) hosts += fmt::format("{} slots={}\n", name, array.shape.ranks_per_node);
     const fs::path hosts_file = hosts_folder(run_) / fmt::format("group-{}-{}", array.number, task);
@@ -230,6 +274,7 @@ class Runner {
         {"ASSAY_JOB_RESTART", std::to_string(job.restart)},
         {"ASSAY_JOB_TASK", std::to_string(task)},
         {"ASSAY_JOB_NODES", fmt::format("{}", fmt::join(group, ","))},
+        {"ASSAY_JOB_NODE", host_},
         {"ASSAY_JOB_HOSTS", hosts_file.string()}};
     std::vector<std::string> entries;
     for (char** entry = environ; *entry; ++entry) {
@@ -257,14 +302,16 @@ class Runner {
       _exit(127);
     }
     std::optional<std::chrono::steady_clock::time_point> stopped;
-    for (int status = 0; waitpid(pid, &status, WNOHANG) != pid; std::this_thread::sleep_for(50ms)) {
+    int status = 0;
+    for (; waitpid(pid, &status, WNOHANG) != pid; std::this_thread::sleep_for(50ms)) {
       if (!stopped && (is_told_to_end() || is_cancelled(array))) {
         stopped = std::chrono::steady_clock::now();
         kill(-pid, SIGTERM);
       }
       if (stopped && std::chrono::steady_clock::now() - *stopped > grace_of_shard) kill(-pid, SIGKILL);
     }
-    return stopped.has_value();
+    if (stopped) return std::nullopt;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
   const fs::path run_;

@@ -12,12 +12,14 @@
 #include <set>
 #include <thread>
 
+#include "batch/container.hpp"
 #include "batch/status.hpp"
 #include "common/files.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
 #include "hosts/host_launch.hpp"
 #include "shard/journal.hpp"
+#include "shard/node_health.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -94,6 +96,14 @@ bool claim_task(const fs::path& run, std::int64_t array, std::int64_t task, cons
   return true;
 }
 
+void give_back_task(const fs::path& run, std::int64_t array, std::int64_t task, const std::string& host) {
+  if (holder_of_task(run, array, task) != host) return;
+  std::error_code ignored;
+  const fs::path file = claim_file(run, array, task);
+  fs::remove(file.string() + "-again", ignored);
+  fs::remove(file, ignored);
+}
+
 bool RunnerState::is_alive(double now_s) const {
   return state != "ended" && now_s - alive_s < static_cast<double>(hosts::silence().count());
 }
@@ -151,6 +161,12 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
     if (good == 0 || needs_all) hosts::throw_problems(problems);
     for (const auto& of_host : problems)
       for (const std::string& problem : of_host) said(fmt::format("note: {}; its shards go to other hosts", problem));
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+      if (const auto health = shard::read_node_health(batch_folder(run_), hosts_[i].name);
+          health && !health->is_healthy() && problems[i].empty()) {
+        problems[i].push_back(hosts_[i].name + " fails the site's health check");
+        if (!needs_all) said(fmt::format("note: {}; its shards go to other hosts", problems[i].back()));
+      }
     const std::string launch = new_id();
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty())
@@ -258,7 +274,11 @@ std::int64_t HostsScheduler::array_size_max() const { return 1'000'000; }  // an
 
 std::string hosts_script(const ScriptInput& input) {
   check_run_path(input.run);
-  check_run_path(input.assay);
+  check_run_path(program_of(input));
+  if (input.array.shape.nodes > 1 && !input.site.container.image.empty())
+    throw SiteError(
+        "a case wants several hosts, and [ssh] container has each case in a container of one host; run it "
+        "without a container, or on a site of Slurm");
   const auto margin_s = static_cast<std::int64_t>(input.site.limits.margin.count() / 1000);
   std::string text = "#!/bin/bash\n";
   text +=
@@ -271,9 +291,16 @@ std::string hosts_script(const ScriptInput& input) {
       fmt::format("S={}/batch/shards/{}-$(printf %04d \"$ASSAY_JOB_TASK\")\n", input.run.string(), input.array.number);
   text += fmt::format("END=$(($(date +%s) + {:.0f}))\n",
                       input.array.limit_s - std::max<double>(static_cast<double>(margin_s) / 5, 1));
+  text += fmt::format("export ASSAY_BATCH={}\n", input.array.id);
   text += unready_text("$ASSAY_JOB_ID-$ASSAY_JOB_RESTART", 1) + prologue_text(input.site);
-  text += fmt::format("exec {} run {}/experiment.toml --shard \"$S\" --until \"$END\"{}\n", input.assay.string(),
-                      input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
+  const std::string assay_run =
+      fmt::format("{}{} run {}/experiment.toml --shard \"$S\"{}", container_words(input), program_of(input).string(),
+                  input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
+  // The runner gives the shard back to other hosts.
+  text += node_ready_text(assay_run, fmt::format("  [ $R != 75 ] || {{ echo \"$O\"; {{ {}; }} "
+                                                 ">\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit 75; }}\n",
+                                                 complaint_in_answer));
+  text += fmt::format("exec {} --until \"$END\"\n", assay_run);
   return text;
 }
 

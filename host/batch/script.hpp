@@ -16,6 +16,7 @@ struct ScriptInput {
   std::filesystem::path run;    // absolute
   std::filesystem::path assay;  // the program
   std::int64_t attempts = 5;
+  std::vector<std::filesystem::path> reads = {};  // files beside those of the run: the experiment, the plugin
 };
 
 // Throws SiteError as batch_script() does, before there is a folder.
@@ -30,6 +31,12 @@ std::string unready_text(const std::string& start, int exit_code);
 // The site's prologue, after unready_text(): a line that fails, or ends the script, is its reason. Without what the
 // prologue loads the cases would measure something else.
 std::string prologue_text(const Site& site);
+
+// Whether the nodes are as they have to be: `command --node-ready`, whose complaint is the reason of unready().
+// `unhealthy`: lines for the site's health check, whose exit code 75 stands in R, with its answer in O.
+std::string node_ready_text(const std::string& command, const std::string& unhealthy);
+// The complaint in O, as one line: words of a script that print it.
+extern const char* const complaint_in_answer;
 
 // The script of the job that comes after all arrays of a round: it collects, and then runs the site's lines with
 // ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`).

@@ -464,11 +464,12 @@ class Cancelling(batch.BatchTestCase):
                     self.slurm.call("scancel", b.job())
                 else:
                     b.cancel()
-                self.assertEqual(b.wait_over()["counts"], {"ok": 1, "lost": 2}, b.story())
+                word = "lost" if how == "scancel" else "cancelled"
+                self.assertEqual(b.wait_over()["counts"], {"ok": 1, word: 2}, b.story())
                 time.sleep(1)
                 self.slurm.control("release")
-                self.assertEqual(b.counts(), {"ok": 1, "lost": 2})
-                b.resubmit("lost")
+                self.assertEqual(b.counts(), {"ok": 1, word: 2})
+                b.resubmit(word)
                 b.wait_over()
                 self.assert_all(b)
                 self.assert_begun(b, {0: 1, 1: 2})
@@ -633,8 +634,8 @@ class Disk(batch.BatchTestCase):
         b.cancel()
         b.wait_over()
         ballast.unlink()
-        self.assertEqual(b.counts(), {"ok": 1, "lost": 3}, b.story())
-        b.resubmit("lost")
+        self.assertEqual(b.counts(), {"ok": 1, "cancelled": 3}, b.story())
+        b.resubmit("cancelled")
         b.wait_over()
         self.assert_all(b)
 

@@ -87,7 +87,7 @@ def test_cancel(site):
     run = run_of(site.submit("cancelled", "number = [1, 2]", marks="", params='action = "fail"\nseconds = 1000', budget="25s"))
     site.wait(run, lambda s: s["counts"] == {"running": 2})
     assert "cancelled: 1 job" in site.assay("cancel", run)
-    assert json.loads(site.assay("status", run, "--json"))["counts"] == {"lost": 2}
+    assert json.loads(site.assay("status", run, "--json"))["counts"] == {"cancelled": 2}
 
 
 def test_prologue(site):

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "batch/container.hpp"
 #include "batch/hosts_runner.hpp"
 #include "batch/hosts_site.hpp"
 #include "batch/job_environment.hpp"
@@ -205,7 +206,8 @@ class PodScript : public ::testing::Test {
     return nlohmann::json::parse(kubernetes_manifest({site_, array_, "x", folder_ / "run", folder_ / "assay", 5}));
   }
   int exit_code(const std::string& verdict) {
-    test::put_file(folder_ / "assay", "#!/bin/bash\n[ -z '" + verdict + "' ] || echo '" + verdict +
+    test::put_file(folder_ / "assay", "#!/bin/bash\n[ $5 = --until ] || { " + ready_ + "; }\n[ -z '" + verdict +
+                                          "' ] || echo '" + verdict +
                                           "' >\"$4/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"\nexit 1\n");
     std::filesystem::permissions(folder_ / "assay", std::filesystem::perms::owner_all);
     const auto command = manifest()["spec"]["template"]["spec"]["containers"][0]["command"].get<Names>();
@@ -217,7 +219,71 @@ class PodScript : public ::testing::Test {
   test::TemporaryFolder folder_;
   Site site_;
   SubmittedArray array_;
+  std::string ready_ = "exit 0";  // what --node-ready does
 };
+
+TEST_F(PodScript, ANodeThatIsNotReadyEndsTheIndexAndAnUnhealthyOneThePod) {
+  const auto reason = folder_ / "run/batch/shards/0-0000/unready-assay-1_0-0";
+  ready_ = "echo noise; echo 'assay: node n1: no GPU'; exit 1";
+  EXPECT_EQ(exit_code("done"), 65);
+  EXPECT_EQ(read_file(reason), "assay: node n1: no GPU\n");
+  std::filesystem::remove(reason);
+  ready_ = "echo 'n2, rank 1: assay: node n2: slow'; exit 75";
+  EXPECT_EQ(exit_code("done"), 1);
+  EXPECT_EQ(read_file(reason), "assay: node n2: slow\n");
+  site_.exclude = {"n2"};
+  EXPECT_NE(manifest().dump().find(R"("matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n2"]}])"),
+            std::string::npos);
+  site_.health.experiment = "/elsewhere/check.toml";
+  EXPECT_THROW(manifest(), SiteError) << "pods would not see it";
+}
+
+// The words before `assay run`, as a script has them.
+class ContainerScript : public ::testing::Test {
+ protected:
+  ContainerScript() {
+    array_.id = "1", array_.tasks = 1, array_.limit_s = 600;
+    site_.container = {"a/b:1", "podman", "", {"/data", "/a:/b:ro"}, {"--memory=1g"}};
+  }
+  std::string words() const { return container_words(input()); }
+  ScriptInput input() const { return {site_, array_, "x", "/r/run", "/opt/assay/bin/assay", 5, reads_}; }
+  Site site_;
+  SubmittedArray array_;
+  std::vector<std::filesystem::path> reads_{"/home/u/x.toml", "/opt/assay/lib/assay/plugins/p.so"};
+};
+
+TEST_F(ContainerScript, EachRuntimeMountsTheRunAndWhatItReads) {
+  const auto has = [this](const char* part) { return words().find(part) != std::string::npos; };
+  EXPECT_TRUE(has(" -v /home/u:/home/u:ro -v /opt/assay:/opt/assay:ro -v /r/run:/r/run -v /data:/data -v /a:/b:ro "))
+      << words();
+  EXPECT_TRUE(has(" --memory=1g 'a/b:1' ")) << words();
+  EXPECT_FALSE(has("--device"));
+  site_.gpus_per_node = 8;
+  EXPECT_TRUE(has(" --device nvidia.com/gpu=all ")) << words();
+  site_.container.runtime = "apptainer";
+  EXPECT_TRUE(
+      has("apptainer exec --nv --bind /home/u:/home/u:ro,/opt/assay:/opt/assay:ro,/r/run:/r/run,/data:/data,"
+          "/a:/b:ro --pwd /r/run --memory=1g 'a/b:1' "))
+      << words();
+  site_.container.runtime = "pyxis";
+  EXPECT_TRUE(words().starts_with("--container-image='a/b:1' --container-mounts=/home/u:/home/u:ro,")) << words();
+  EXPECT_NE(batch_script(input()).find(" --container-workdir=/r/run --memory=1g /opt/assay/bin/assay run "),
+            std::string::npos);
+  site_.container.assay = "/usr/bin/assay";
+  EXPECT_FALSE(has("/opt/assay:/opt/assay:ro,/r")) << "the image has its own: " << words();
+  EXPECT_NE(batch_script(input()).find(" /usr/bin/assay run "), std::string::npos);
+  reads_ = {"/home/a:b/x.toml"};
+  EXPECT_THROW(words(), SiteError);
+  site_.container.image.clear();
+  EXPECT_EQ(words(), "");
+}
+
+TEST_F(ContainerScript, HostsRunACaseInAContainerOfOneHost) {
+  site_.kind = "ssh";
+  EXPECT_NE(hosts_script(input()).find("exec bash -c 'ASSAY_LAUNCHER_PID=$$ exec env "), std::string::npos);
+  array_.shape.nodes = 2;
+  EXPECT_THROW(hosts_script(input()), SiteError);
+}
 
 TEST_F(PodScript, OnlyWhatIsLeftGetsAnotherPod) {
   const auto rule = manifest()["spec"]["podFailurePolicy"]["rules"][0];
