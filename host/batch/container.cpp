@@ -20,7 +20,7 @@ struct Call {
 // Names the process that stands for the container outside: assay in it ends with that process, which may be killed
 // alone. Libraries and the folder of temporary files of the host are not those of the image.
 constexpr const char* started_by =
-    "bash -c 'ASSAY_LAUNCHER_PID=$$ exec env -u LD_LIBRARY_PATH -u LD_PRELOAD -u TMPDIR -u TMP -u TEMP \"$@\"' - ";
+    "bash -c 'ASSAY_LAUNCHER_PID=$$ exec env -u LD_LIBRARY_PATH -u LD_PRELOAD -u TMPDIR \"$@\"' - ";
 
 std::string options_of(const Call& call) {
   return call.container.options.empty() ? "" : fmt::format(" {}", fmt::join(call.container.options, " "));
@@ -36,12 +36,13 @@ std::string apptainer_words(const Call& call) {
                      fmt::join(call.mounts, ","), call.folder, options_of(call), call.container.image);
 }
 
+// podman itself sets TMPDIR to /var/tmp, which --env-host would pass on.
 std::string podman_words(const Call& call) {
   std::string volumes;
   for (const std::string& mount : call.mounts) volumes += " -v " + mount;
   return fmt::format(
       "{}podman run --rm --log-driver=none --network=host --uts=host --pid=host --ipc=host "
-      "--security-opt=label=disable --env-host --entrypoint=''{}{} -w {}{} '{}' ",
+      "--security-opt=label=disable --env-host --env=TMPDIR=/tmp --entrypoint=''{}{} -w {}{} '{}' ",
       started_by, call.has_gpus ? " --device nvidia.com/gpu=all" : "", volumes, call.folder, options_of(call),
       call.container.image);
 }

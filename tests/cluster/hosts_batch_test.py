@@ -263,10 +263,13 @@ def test_real_podman(work, hosts):
     try:
         if made.returncode or tried.returncode:
             return f"skipped: podman runs no container here: {(made.stderr + tried.stderr).strip().splitlines()[-1]}"
-        place = (f'container = {{ image = "{image}", runtime = "podman", '
-                 f'mounts = ["/usr:/usr:ro", "/etc:/etc:ro", "{batch.HOME["plugins"]}:{batch.HOME["plugins"]}:ro"] }}')
-        container_of(work / "real", hosts, lambda *a, **k: Batch(work, hosts, *a, place=place,
-                                                                 prologue=f"export CONTAINERS_CONF={conf}", **k))
+
+        def begin(name, *arguments, **more):
+            mounts = json.dumps(["/usr:/usr:ro", "/etc:/etc:ro", f"{work / name / 'marks'}"])
+            place = f'container = {{ image = "{image}", runtime = "podman", mounts = {mounts} }}'
+            return Batch(work, hosts, name, *arguments, place=place, prologue=f"export CONTAINERS_CONF={conf}", **more)
+
+        container_of(work / "real", hosts, begin)
     finally:
         subprocess.run(["podman", "rmi", "-f", image], capture_output=True, check=False, env=environment)
     return "ok"
