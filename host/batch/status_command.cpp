@@ -261,11 +261,12 @@ int cancel(const std::string& given) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;
   }
-  for (const SubmittedArray& array : submission.arrays)
-    if (array.job && std::any_of(jobs.begin(), jobs.end(), [&](const auto& each) {
-          return text_of(each.second) == text_of({*array.job, array.cluster});
-        }))
-      mark_cancelled(run, array);
+  try {
+    for (const SubmittedArray& array : submission.arrays)
+      if (array.job && jobs.contains(text_of({*array.job, array.cluster}))) mark_cancelled(run, array);
+  } catch (const StorageError& e) {  // a full disk is no reason to let jobs go on
+    fmt::print(stderr, "note: {}; cases without a record will be 'lost', not 'cancelled'\n", e.what());
+  }
   std::vector<SubmittedJob> arrays;
   for (const auto& [text, job] : jobs) arrays.push_back(job);
   scheduler->cancel(arrays);

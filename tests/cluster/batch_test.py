@@ -634,8 +634,8 @@ class Disk(batch.BatchTestCase):
         b.cancel()
         b.wait_over()
         ballast.unlink()
-        self.assertEqual(b.counts(), {"ok": 1, "cancelled": 3}, b.story())
-        b.resubmit("cancelled")
+        self.assertEqual(b.counts(), {"ok": 1, "lost": 3}, b.story())
+        b.resubmit("lost")
         b.wait_over()
         self.assert_all(b)
 
