@@ -100,6 +100,7 @@ def test_ranks_over_hosts(work, hosts):
                 budget='2s"\nnodes = 2\n#"')
     status = one.wait()
     assert status["counts"] == {"ok": 2}, f"{status}\n{one.logs()}"
+    assert [n["node"] for n in status["nodes"]] == ["a", "b"], "each host was looked at"
     records = one.records()
     assert [r["ranks"] for r in records] == [2, 2], records
     if hosts.has_namespaces:
