@@ -2,11 +2,11 @@
 # several files compiled as one (CMAKE_UNITY_BUILD, which the presets switch on).
 #
 # Files of one target that are compiled as one share a scope: two of them cannot have private names that are alike. A file
-# that must be compiled alone gets the property SKIP_UNITY_BUILD_INCLUSION; one that has options of its own is alone anyway.
+# that must be compiled alone gets the property SKIP_UNITY_BUILD_INCLUSION; one that has its own options is alone anyway.
 
 # ---- linker ----------------------------------------------------------------------------------------------------------
 
-# For our own programs and libraries. Who links an installed library of ours is told nothing of it.
+# For our own programs and libraries. Who links an installed library of ours does not see it.
 option(ASSAY_FAST_LINKER "Link with mold or lld, where one of them is installed and works" ON)
 if(ASSAY_FAST_LINKER)
   include(CheckLinkerFlag)

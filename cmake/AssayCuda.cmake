@@ -4,7 +4,7 @@
 #   ASSAY_HAVE_CUDA            the answer; when it is true the language CUDA is enabled, and there are
 #   assay::cuda_headers        the toolkit's headers: runtime, cuBLASLt, NVTX, CUPTI
 #   assay::cudart              the CUDA runtime, static: no libcudart is needed where the device is used
-#   assay::cudart_shared       the same as a shared library, when found: a test puts functions of its own before it
+#   assay::cudart_shared       the same as a shared library, when found: a test puts its own functions before it
 #   assay::cublas_lt, assay::cudnn, assay::nvrtc
 #   assay::cudnn_frontend      headers, and what they use. They carry a changed copy of nlohmann json: for the one file
 #                              that needs them

@@ -18,13 +18,13 @@
 # TIMEOUT: seconds after which it has failed; without it ctest's own 1500. LOCKS: no two tests that name the same resource
 # run together.
 #
-# OF_LIBRARIES: what it tests is compiled elsewhere, in libraries and programs; no source or header of its own is. Its own
+# OF_LIBRARIES: what it tests is compiled elsewhere, in libraries and programs; no source or header of the target is. Its own
 # code then goes without the undefined-behaviour sanitizer, which takes half of the time in which it is compiled, and would
 # look at little but what is expected. What it tests keeps it, and all keep the address sanitizer.
 #
 # One test of ctest is a whole program; with ASSAY_TEST_EACH each of its test cases is one. No program runs while building.
-option(ASSAY_TEST_EACH "Each test case of a GoogleTest program is a test of ctest of its own" OFF)
-# scripts/test runs these under the sanitizers, in a build of their own.
+option(ASSAY_TEST_EACH "Each test case of a GoogleTest program is a separate test of ctest" OFF)
+# scripts/test runs these under the sanitizers, in a separate build.
 option(ASSAY_UNIT_TESTS "Build the programs of tests labelled unit; without it these tests are shown as disabled" ON)
 include(GoogleTest)
 

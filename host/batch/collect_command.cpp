@@ -42,7 +42,7 @@ std::vector<std::string> nodes_named(const experiment::Experiment& experiment) {
   return nodes;
 }
 
-// The nodes whose job only waits, or still runs: that they have no record says nothing of them.
+// The nodes whose job only waits, or still runs: that they have no record is no finding.
 std::set<std::string> nodes_still_open(const RunStatus& status, const experiment::Experiment& experiment) {
   std::set<std::int64_t> open;
   for (const CaseStatus& c : status.cases)

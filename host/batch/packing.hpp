@@ -14,7 +14,7 @@ namespace assay::host::batch {
 struct Shape {
   std::int64_t nodes = 1, ranks_per_node = 1;
   std::string node;  // "n1+n2": these and no others; "": any
-  // The run.seed of cases that are bound to nodes. Rounds of a node check are jobs of their own, so that the nodes take
+  // The run.seed of cases that are bound to nodes. Rounds of a node check are separate jobs, so that the nodes take
   // turns, and what disturbs one of them for a while disturbs one round of it.
   std::uint64_t round = 0;
   auto operator<=>(const Shape&) const = default;
@@ -50,7 +50,7 @@ struct PackingInput {
 struct PackingRules {
   double capacity_s = 0;            // of one job
   std::int64_t array_size_max = 1;  // jobs of one array
-  bool canary = false;              // the cheapest case gets an array of its own, which comes first
+  bool canary = false;              // the cheapest case gets a separate array, which comes first
   std::int64_t parallel = 1;        // jobs of one array that run at once
   std::int64_t hosts = 0;           // that all jobs share; 0: a scheduler finds nodes for each
 };
@@ -60,7 +60,7 @@ std::int64_t jobs_at_once(const Shape& shape, std::int64_t parallel, std::int64_
 // Cases are spread over as many jobs as may run at once, as long as each has least_shard_s of them.
 inline constexpr double least_shard_s = 300;
 // In the order of the cases within a shape; shapes in the order in which they first appear. A case above the capacity
-// has a shard of its own: whoever submits refuses it first.
+// has a separate shard: whoever submits refuses it first.
 std::vector<PackedArray> pack(const std::vector<PackingInput>& cases, const PackingRules& rules);
 
 }  // namespace assay::host::batch

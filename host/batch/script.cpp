@@ -149,7 +149,7 @@ std::string batch_script(const ScriptInput& input) {
     line += (line.empty() ? "" : " ") + each;
   }
   option(line);
-  // Told three fifths of the margin before the end, the case at hand has that long to finish.
+  // The signal comes three fifths of the margin before the end; the case at hand has that long to finish.
   option(fmt::format("{} --open-mode=append --signal=B:USR1@{}", site.requeue ? "--requeue" : "--no-requeue",
                      std::max<std::int64_t>(margin_s * 3 / 5, 1)));
   option(fmt::format("--array=0-{}%{} --comment={} --output={}/batch/log/%A_%a.log", array.tasks - 1,

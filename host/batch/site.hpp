@@ -1,4 +1,4 @@
-// A site file: what a cluster wants to be told, so that experiments need not say it. docs/cluster.md describes the
+// A site file: what a cluster needs to know, so that experiments need not say it. docs/cluster.md describes the
 // keys.
 //
 //   ~/.config/assay/sites/NAME.toml, or any path

@@ -80,7 +80,7 @@ std::string site_text(const std::vector<NodeState>& nodes, std::string partition
   const std::int64_t time_max_min = limit_s > 0 ? std::min<std::int64_t>(limit_s / 60, 240) : 240;
   const std::int64_t margin_min = std::max<std::int64_t>(std::min<std::int64_t>(5, time_max_min / 4), 1);
   return fmt::format(
-      "# A site of assay: what this cluster wants to be told. Every key is optional; docs/cluster.md describes them.\n"
+      "# A site of assay: what this cluster needs to know. Every key is optional; docs/cluster.md describes them.\n"
       "schema = 1\n\n[slurm]\n"
       "partition = \"{}\"        # {} nodes, {} of them usable now; the cluster has: {}\n"
       "# account = \"\"\n# qos = \"\"\n"

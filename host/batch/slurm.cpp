@@ -42,7 +42,7 @@ std::vector<std::string> Slurm::command(const std::string& program,
 std::vector<QueuedJob> Slurm::ask_queue(const std::string& option) const {
   std::vector<std::string> arguments = command("squeue", {"--noheader", fmt::format("--format={}", queue_format)});
   if (!option.empty()) arguments.push_back(option);
-  // Unless told otherwise squeue cuts long lists of tasks.
+  // By default squeue cuts long lists of tasks.
   std::vector<QueuedJob> jobs = parse_queue(answer_of(arguments, {"SLURM_BITSTR_LEN=0"}));
   for (QueuedJob& job : jobs) job.cluster = cluster_;
   return jobs;

@@ -31,7 +31,7 @@ struct QueuedJob {
 
 // The columns asked for, and the separator between them.
 inline constexpr std::string_view queue_format = "%A|%F|%K|%T|%N|%r|%k";
-// Lines that are none of these are left out.
+// Other lines are left out.
 std::vector<QueuedJob> parse_queue(std::string_view squeue_output);
 
 // The number of a job, and the cluster that has it: "" for the one of this machine.

@@ -37,7 +37,7 @@ class StatusReader {
   }
 
  private:
-  // The line of the queue that holds the task; null when there is none, or the scheduler said nothing.
+  // The line of the queue that holds the task; null when there is none, or the scheduler did not answer.
   const QueuedJob* job_of(const SubmittedArray& array, std::int64_t task) const {
     if (!queue_) return nullptr;
     // As SubmittedArray::has().

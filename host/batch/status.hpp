@@ -53,7 +53,7 @@ struct AttemptStatus {
   std::vector<std::string> nodes;
   double began_s = 0, last_s = 0;  // until it ended, or was last heard of
   bool is_going_on = false;
-  std::string verdict, reason;  // "" while it goes on; "killed" when it said nothing, "unknown" when nobody can tell
+  std::string verdict, reason;  // "" while it runs; "killed" without a reason, "unknown" when nobody knows
 };
 
 // A start of a job that began no case.

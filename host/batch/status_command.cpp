@@ -60,10 +60,10 @@ class Lines {
 
 // Prints the last lines of the batch scripts of lost cases: they hold Slurm's own errors.
 void say_why_lost(const fs::path& run, const Submission& submission, const RunStatus& status) {
-  std::set<std::string> told;
+  std::set<std::string> printed;
   for (const CaseStatus& c : status.cases) {
     if (c.state != CaseState::lost && c.state != CaseState::quarantined) continue;
-    if (c.job.empty() || told.size() >= 3 || !told.insert(c.job).second) continue;
+    if (c.job.empty() || printed.size() >= 3 || !printed.insert(c.job).second) continue;
     const fs::path log = batch_folder(run) / "log" / (c.job + ".log");
     std::error_code ignored;
     if (!fs::is_regular_file(log, ignored)) {

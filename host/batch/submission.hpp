@@ -33,7 +33,7 @@ struct SubmittedArray {
   double limit_s = 0;  // of one job
   bool is_canary = false;
   std::string id;  // unique: the comment of its jobs, by which they are found when sbatch's answer was lost
-  std::optional<std::string> job;  // of the array, once it is known; job_gone where it has ended without being told
+  std::optional<std::string> job;  // of the array, once it is known; job_gone where it has ended unseen
 
   std::string cluster;  // that has the job; "": the one of the machine that submits
   // By its number or its comment: sbatch's answer may have been lost, a site may change comments, and an array may have

@@ -7,7 +7,7 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_ab =
-    "Runs two variants of an experiment, or two experiments, in turns, each time in processes of their own, until\n"
+    "Runs two variants of an experiment, or two experiments, in turns, each time in new processes, until\n"
     "it is clear whether B is faster, slower or the same, or the budget is spent. Each side is one ordinary run,\n"
     "whose cases have repeats: 'assay compare' reads both. The verdict is looked at several times; its confidence\n"
     "is that of all looks together.\n\n"
@@ -15,7 +15,7 @@ constexpr const char* about_ab =
     "  assay ab ours.toml theirs.toml\n"
     "  assay ab x.toml --a-plugins old/plugins --b-plugins new/plugins --fail-if slower\n\n"
     "Exit codes: 0; 1 slower (--fail-if slower), or a run that failed; 2 wrong command line or experiment; 3\n"
-    "cannot tell (--fail-if cannot-tell); 130 interrupted. For `git bisect run`, --bisect has codes of its own: 0\n"
+    "cannot tell (--fail-if cannot-tell); 130 interrupted. For `git bisect run`, --bisect has other codes: 0\n"
     "not slower, 1 slower, 125 cannot tell or B does not run (the commit is skipped), 255 A does not run, or a\n"
     "wrong command line (the bisection ends).";
 

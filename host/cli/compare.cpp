@@ -9,7 +9,7 @@ namespace {
 constexpr const char* about_compare =
     "Puts runs beside each other, the first one being the baseline: the same cases, their ratio with an\n"
     "interval, and a verdict. RUN is a run folder, a cases.jsonl, a summary bench_*.json, or a folder with\n"
-    "several of these below it, each then a side of its own. Several runs of one side are joined by commas:\n"
+    "several of these below it, each then a separate side. Several runs of one side are joined by commas:\n"
     "'assay compare a1,a2,a3 b1,b2,b3'. Take them in turns (a1, b1, a2, ...): what changes about the machine\n"
     "meanwhile then meets both sides.\n\n"
     "With --by the cases of one run are the sides: 'assay compare RUN --by execution --baseline eager'. Of a\n"

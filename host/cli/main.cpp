@@ -100,7 +100,7 @@ void check_names(const Arguments& arguments) {
                     printable(folder)));
 }
 
-void tell(const std::string& text) {
+void print_error(const std::string& text) {
   fmt::print(stderr, "{}", results::lines_on_terminal("assay: " + text, STDERR_FILENO));
 }
 
@@ -142,23 +142,23 @@ int main(int argc, char** argv) {
     const bool is_command =
         std::any_of(commands.begin(), commands.end(), [&](const Command& each) { return each.name == all.front(); });
     const std::string said = e.what();
-    tell(fmt::format("{}{} 'assay {}--help'", said, said.ends_with('?') ? " See also" : "; see",
-                     is_command ? all.front() + " " : ""));
+    print_error(fmt::format("{}{} 'assay {}--help'", said, said.ends_with('?') ? " See also" : "; see",
+                            is_command ? all.front() + " " : ""));
     return exit_usage;
   } catch (const ReadingStopped& e) {
-    tell(e.what());
+    print_error(e.what());
     return exit_interrupted;
   } catch (const std::system_error& e) {
     // Whoever read the output has gone, as `head` does. Nobody needs a message, unless cases are left out.
     if (e.code() != std::errc::broken_pipe)
-      tell(e.what());
+      print_error(e.what());
     else if (all.front() == "run" || all.front() == "time")
-      tell(
+      print_error(
           "whoever read the output has closed it, and the run stops; finished cases are kept, and --resume runs the "
           "rest");
     return exit_failed;
   } catch (const std::exception& e) {
-    tell(e.what());
+    print_error(e.what());
     return exit_failed;
   }
 }

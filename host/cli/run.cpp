@@ -43,7 +43,7 @@ int run_command(const Arguments& arguments) {
               "key=value, or with a list (size=small,base), !=, <, <=, >, >=: run only the cases that match; "
               "repeatable");
   options.add("dry-run", request.dry_run,
-              "print the cases, with --resume which of them are done, and what they will take here (`assay plan` tells "
+              "print the cases, with --resume which of them are done, and what they will take here (`assay plan` says "
               "it for other devices); run nothing");
   options.add(
       "resume", request.resume,

@@ -7,7 +7,7 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_status =
-    "Tells how a batch stands: from the files of its shards, and one question to the scheduler. RUN is the folder\n"
+    "Prints how a batch stands: from the files of its shards, and one question to the scheduler. RUN is the folder\n"
     "that `assay submit` printed, or the folder of an experiment's runs, whose newest batch it then is.";
 
 }  // namespace
@@ -15,7 +15,7 @@ constexpr const char* about_status =
 int status_command(const Arguments& arguments) {
   batch::StatusRequest request;
   Options options("assay status RUN [options]", about_status);
-  options.add("watch", request.watch, "SECONDS: tell again, so often, until the batch is over");
+  options.add("watch", request.watch, "SECONDS: print again, this often, until the batch is over");
   options.add("json", request.json, "one JSON object");
   options.add("unhealthy", request.unhealthy,
               "print the nodes alone that failed the site's health check, as JSON; exit code 1 where there are any");

@@ -10,7 +10,7 @@ namespace {
 constexpr const char* about_submit =
     "Submits experiments as a batch, to Slurm or to hosts that ssh reaches: the cases of one shape (nodes,\n"
     "ranks a node) fill shards up to the site's time limit by their budgets, one array of jobs a shape. With\n"
-    "the folder of a run it goes on with a submission that was cut off, or, with --resubmit, submits cases again.";
+    "the folder of a run it continues a submission that was cut off, or, with --resubmit, submits cases again.";
 
 }  // namespace
 

@@ -217,7 +217,7 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   }
   if (settings_.verify_metric.empty())
     throw assay::Error(ASSAY_UNSUPPORTED,
-                       "nothing says what a right result of the program is: verify_metric names no metric");
+                       "what a right result of the program is, is not known: verify_metric names no metric");
   const auto found = last_values_.find(settings_.verify_metric);
   if (found == last_values_.end()) {
     std::string names;

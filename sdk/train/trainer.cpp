@@ -144,7 +144,8 @@ Account Trainer::account() const {
   const bool repeats = repeats_to_the_bit(*backend_);
   const double roundings = config_.precision.activation == compute::DType::f32 ? 0x1p-16 : 0x1p-12;
   Account account = account_.read(*backend_, repeats ? 0 : roundings, scaler_.active());
-  if (!repeats && config_.precision.activation != compute::DType::f32) StepAccount::allow_for_earlier_steps(account);
+  if (!repeats && config_.precision.activation != compute::DType::f32)
+    StepAccount::allow_for_earlier_steps(account, model_->picks_by_comparison());
   if (!config_.train_step) return account;
   std::int64_t updates = 0;
   backend_->download(&updates, optimizer_->step_number());

@@ -116,7 +116,7 @@ planted_in_documents() { # FILE LINE-TO-APPEND EXPECTED-TEXT
   expect_mistake documents "$3"
 }
 
-# A tree whose documents are right; the picture is drawn by a script of its own.
+# A tree whose documents are right; a separate script draws the picture.
 new_documents() {
   new_tree
   mkdir -p configs docs/pictures docs/seeds scripts tests/package/axpy

@@ -278,7 +278,7 @@ class BatchTestCase(cluster.TestCase):
 
 
 def run_in_parallel(file, names, at_once):
-    """Each test case of a program in a process of its own, so many at once. Whether all went well."""
+    """Each test case of a program in a separate process, so many at once. Whether all went well."""
     waiting, running, good = list(names), {}, True
     while waiting or running:
         while waiting and len(running) < at_once:

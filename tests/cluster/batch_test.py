@@ -124,7 +124,7 @@ class Plain(batch.BatchTestCase):
         status = b.wait_over()
         self.assertEqual(status["counts"], {"failed": 1, "blocked": 3}, b.story())
         self.assertEqual(sum(len(b.starts(n)) for n in range(4)), 1)
-        # The others fail in their first start, too; they are told to be ok by what they find.
+        # The others fail in their first start, too; what they find makes them ok.
         for number in range(4):
             (b.marks / f"{number}.0").write_text("told to be ok\n")
         b.resubmit("failed,blocked")
@@ -293,7 +293,7 @@ class Limits(batch.BatchTestCase):
     nodes = 1
 
     def test_time_limit_divides_a_shard(self):
-        # Slurm looks at limits every 30 s: it tells a job of 60 s after some 30 s that it is soon over.
+        # Slurm looks at limits every 30 s: it signals a job of 60 s after some 30 s that its end is near.
         b = self.batch(cases=7, params="seconds = 6", budget="3s")
         b.submit()
         verdicts = [a["verdict"] for a in b.wait_over(150)["attempts"]]
@@ -441,12 +441,12 @@ class Preemption(batch.BatchTestCase):
         b.wait_over()
         self.assert_all(b)
         self.assert_begun(b, {0: 1, 1: 2, 2: 1})
-        # No process has died: all of them were told to end.
+        # No process has died: all of them were asked to end.
         self.assertEqual([c for c in b.status()["cases"] if "times_it_took_its_job_with_it" in c], [], b.story())
 
 
 class PreemptionWithGrace(Preemption):
-    """The steps are told at once, the batch shell only after the grace time."""
+    """The steps get the signal at once, the batch shell only after the grace time."""
     nodes = 1
     options = ("--preempt", "--grace=8")
 

@@ -149,7 +149,7 @@ def check(what, found, expected):
 
 
 def timed(batch, name, repeat, *arguments, codes=(0,)):
-    """The answers of several calls, with the time of the fastest told."""
+    """The answers of several calls, with the time of the fastest."""
     results = [batch.command(*arguments, codes=codes) for _ in range(repeat)]
     out, _, calls = results[-1]
     took = ", ".join(f"{seconds:.2f}" for _, seconds, _ in results)

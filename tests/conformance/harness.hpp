@@ -1,7 +1,7 @@
 // The conformance suite runs every operation of one compute backend against a float64 reference.
 //
 // The backend is whatever library ASSAY_TEST_DEVICE names (default: the CPU's, as built). Nothing here reads device
-// memory: data goes up and down through the backend, so that the same tests serve a device with memory of its own.
+// memory: data goes up and down through the backend, so that the same tests serve a device with its own memory.
 // A test makes inputs that are exact in their type, computes the reference from the same numbers in double, runs the
 // operation as a workload would (prepare, give workspace, execute), and hands both to check().
 #pragma once
@@ -70,7 +70,7 @@ class Buffer {
   void* address_ = nullptr;
 };
 
-// A contiguous tensor with memory of its own. Converts to Tensor; views of it (slice, transposed, view) share memory.
+// A contiguous tensor with its own memory. Converts to Tensor; views of it (slice, transposed, view) share memory.
 class DeviceTensor {
  public:
   DeviceTensor(DType dtype, const Shape& shape);  // every byte 0xff: NaN, -1: what an operation misses shows

@@ -103,7 +103,7 @@ constexpr Variant documents_variants[] = {
      .micro_batches = 2,
      .windows = true,
      .documents = true}};
-// The same of a head with weights of its own.
+// The same of a head with its own weights.
 constexpr Variant parts_variants[] = {{"loss_in_chunks", true, true, false, false, false, 0, 5},
                                       {"micro_batches", true, true, false, true, false, 0, 1, 2},
                                       {"chunks_in_micro_batches", false, false, true, false, false, 0, 3, 2}};

@@ -60,7 +60,7 @@ std::size_t resident_bytes() {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Of the processor on which this runs; 0 where the kernel does not tell.
+// Of the processor on which this runs; 0 where the kernel does not say.
 std::size_t largest_cache_bytes() {
   std::size_t largest = 0;
   const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(sched_getcpu()) + "/cache/index";
@@ -80,7 +80,7 @@ TEST(Device, AFlushOfTheCachesGoesThroughMoreThanTheyHold) {
   const auto* const cache = static_cast<const assay_cache*>(api().get_extension(ASSAY_EXT_CACHE));
   ASSERT_NE(cache, nullptr);
   const std::size_t largest = largest_cache_bytes();
-  if (largest == 0) GTEST_SKIP() << "the kernel does not tell how large the caches are";
+  if (largest == 0) GTEST_SKIP() << "the kernel does not report how large the caches are";
   assay_device* own = nullptr;
   ASSERT_EQ(api().open(0, &own), ASSAY_OK) << api().error_text();
   const std::size_t before = resident_bytes();

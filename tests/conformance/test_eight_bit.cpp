@@ -1,4 +1,4 @@
-// Rows and columns in 8 bits with scales of their own, and the products of them.
+// Rows and columns in 8 bits with their own scales, and the products of them.
 #include <array>
 #include <cmath>
 
@@ -262,7 +262,7 @@ void test_result_in_eight_bits(const char* what, const DeviceTensor& result, con
   EXPECT_EQ(scales.read(), expected.inverse_scales) << where << ", alone";
 }
 
-// Widths as above; the backward of a norm has kernels of its own from 8192 columns on.
+// Widths as above; the backward of a norm has its own kernels from 8192 columns on.
 TEST(EightBit, ResultsOfNormsAndSwiglu) {
   for (const DType t : float_types())
     for (const auto& [rows, width] : std::initializer_list<std::array<std::int64_t, 2>>{

@@ -96,7 +96,7 @@ TEST(Elementwise, ActivationsAndTheirSlopes) {
     for (const DType t : float_types())
       for (const std::int64_t n : sizes) {
         Values x = random_values(t, n, 3, 0.0, 3.0);
-        for (double& v : x)  // at the kink of relu a difference says nothing
+        for (double& v : x)  // at the kink of relu a difference means nothing
           if (std::fabs(v) < 1e-4) v = 1.0;
         const Values dy = random_values(t, n, 4);
         const DeviceTensor in(t, {n}, x), gradient(t, {n}, dy), out(t, {n});

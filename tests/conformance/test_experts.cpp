@@ -124,7 +124,7 @@ TEST(CombineRows, RoundsOnce) {
   EXPECT_EQ(y.read(), Values{1 + 2 * small});
 }
 
-// A device that reads host memory says which index is bad; one with memory of its own does not look.
+// A device that reads host memory says which index is bad; one with its own memory does not look.
 TEST(Experts, BadIndicesAreRefusedOnTheCpu) {
   if (is_cuda()) GTEST_SKIP() << "indices lie in the device's memory";
   const DeviceTensor x(DType::f32, {3, 4}, Values(12)), rows(DType::f32, {2, 4}), y(DType::f32, {1, 4});

@@ -375,16 +375,16 @@ TEST(MatmulTuning, TheFirstChoiceIsToldToNobodyAndGivesWayToWhatIsMeasured) {
   const Values reference = product(x, w, {}, 1, m, k, n, {});
   const std::uint64_t told_before = algorithms_told();
   using compute::Tuning;
-  for (const auto& [tuning, told] : {std::pair(Tuning::first_choice, 0),
-                                     {Tuning::first_choice, 0},
-                                     {Tuning::measured, 1},
-                                     {Tuning::first_choice, 1},
-                                     {Tuning::measured, 1}}) {
+  for (const auto& [tuning, reported] : {std::pair(Tuning::first_choice, 0),
+                                         {Tuning::first_choice, 0},
+                                         {Tuning::measured, 1},
+                                         {Tuning::first_choice, 1},
+                                         {Tuning::measured, 1}}) {
     through.set_tuning(tuning);
     through.set_mode(Mode::prepare);
     through.run(op::Matmul{.a = a, .b = b, .c = c});
     through.set_mode(Mode::execute);
-    EXPECT_EQ(algorithms_told() - told_before, static_cast<std::uint64_t>(told));
+    EXPECT_EQ(algorithms_told() - told_before, static_cast<std::uint64_t>(reported));
     EXPECT_EQ(through.primitives().size(), 1u);
     const Buffer workspace(through.workspace_bytes() + 1);
     through.set_workspace(workspace.data(), through.workspace_bytes());
@@ -445,9 +445,9 @@ TEST(MatmulTuning, AnotherBackendRunsWhatTheFirstHasChosen) {
     return implementations;
   };
   const auto of_first = prepared(operations.begin(), operations.end());
-  const std::size_t told = exchange.texts.size();
+  const std::size_t reported = exchange.texts.size();
   const auto of_second = prepared(operations.rbegin(), operations.rend());
-  EXPECT_EQ(exchange.texts.size(), told) << "one writes";
+  EXPECT_EQ(exchange.texts.size(), reported) << "one writes";
   EXPECT_EQ(of_first.size(), of_second.size());
   std::size_t told_by_another = 0;
   for (const auto& [operation, implementation] : of_second) {
@@ -455,8 +455,8 @@ TEST(MatmulTuning, AnotherBackendRunsWhatTheFirstHasChosen) {
     EXPECT_EQ(algorithm_in(implementation), algorithm_in(of_first.at(operation))) << operation;
     if (implementation.find("another rank") != std::string::npos) ++told_by_another;
   }
-  // Where nothing is timed, nothing is told. Attention's text does not say where its engine is from.
-  EXPECT_EQ(told_by_another > 0, told > 0);
+  // Where nothing is timed, nothing is shared. Attention's text does not say where its engine is from.
+  EXPECT_EQ(told_by_another > 0, reported > 0);
 }
 
 // Listed last on purpose: by now every form above has made its primitive.

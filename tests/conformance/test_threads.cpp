@@ -80,7 +80,7 @@ void print_experts(DType t) {
     print("mixture of experts", *result);
 }
 
-// Not a test of its own: what the test below runs.
+// Not a separate test: what the test below runs.
 TEST(ThreadCount, DISABLED_PrintFingerprints) {
   for (const DType t : {DType::f32, DType::bf16}) {
     const std::int64_t rows = 1501, width = 333;
@@ -237,7 +237,7 @@ std::uint64_t digest_of_results() {
   return digest.value();
 }
 
-// Each number of threads in a process of its own: a backend's device may fix it when it is opened.
+// Each number of threads in a separate process: a backend's device may fix it when it is opened.
 TEST(Threads, ResultsAreTheSameToTheBit) {
   constexpr const char* marker = "digest of the results: ";
   if (std::getenv("ASSAY_CONFORMANCE_DIGEST")) {

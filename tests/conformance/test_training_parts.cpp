@@ -1,4 +1,4 @@
-// What training on several ranks rests on, on the backend under test: a backward tells in time which gradients are
+// What training on several ranks rests on, on the backend under test: a backward reports in time which gradients are
 // final, and an optimizer in pieces does what it does in one.
 #include <algorithm>
 #include <assay/models/decoder.hpp>
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, GradientsReady, testing::ValuesIn(variants),
 
 class OptimizerPieces : public testing::TestWithParam<const char*> {};
 
-// Two steps with gradients of their own, by an optimizer that is told its ranges; all weights, and the copy.
+// Two steps with their own gradients, by an optimizer that is given its ranges; all weights, and the copy.
 std::vector<std::byte> weights_after(const char* name, const workload::PrecisionPolicy& policy,
                                      const std::vector<ElementRange>& ranges, std::size_t* state_bytes) {
   ParameterSet set(policy);

@@ -155,7 +155,7 @@ def text(path, old, new):
     return change
 
 
-# What is planted, and how it is told.
+# What is planted, and how it is reported.
 DIFFERENCES = {
     "a key removed": (record(lambda r: r.pop("verify")), "the key 'verify' is gone"),
     "a key removed deep inside": (record(lambda r: r["phases"]["step"].pop("n")), "line 1: phases/step: the key 'n'"),

@@ -113,7 +113,7 @@ pid_t start_a_child_with(std::size_t bytes) {
   for (;;) pause();
 }
 
-// A process of another session, without a living parent and with an environment of its own. It says its number on
+// A process of another session, without a living parent and with its own environment. It says its number on
 // standard output once it is there.
 void leave_a_process() {
   const pid_t between = fork();
@@ -148,7 +148,7 @@ void print_garbage() {
   std::fflush(stdout);
 }
 
-// On a thread of its own, from set-up on and for as long as the process lives.
+// On its own thread, from set-up on and for as long as the process lives.
 void log_without_end() {
   std::fputs("the first line\n", stderr);
   std::thread([] {

@@ -8,7 +8,7 @@ enum class Steps {
   idle_when_measured,     // a measured step returns at once
   every_second,           // every second measured step returns at once
   in_warm_up_alone,       // from the first measured step on every step marks its phase and does nothing
-  all_without_an_account  // each step does its work, and nobody can tell: the verification makes one more and looks at
+  all_without_an_account  // each step does its work, and nothing shows it: the verification makes one more and looks at
                           // it
 };
 constexpr Steps steps_that_work = Steps::STEPS;

@@ -12,7 +12,7 @@ class Figure:
     path: tuple
     factor: float = 1
     rounded: bool = False
-    key: bool = False  # tells the rows of the table apart
+    key: bool = False  # distinguishes the rows of the table
 
 
 @dataclass(frozen=True)

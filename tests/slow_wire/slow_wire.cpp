@@ -4,10 +4,10 @@
 //
 //   assay_slow_wire --hosts 64 --latency-ms 20 --mbytes-per-s 0.25 -- assay run x.toml
 //
-// What goes to or from the port at which ranks meet is not delayed, as if it had a network of its own: while a case is
+// What goes to or from the port at which ranks meet is not delayed, as if it had its own network: while a case is
 // set up that is megabytes to each rank.
 //
-// The command finds ASSAY_RANK, ASSAY_RANKS and ASSAY_RENDEZVOUS set, and a host name of its own; of what it prints
+// The command finds ASSAY_RANK, ASSAY_RANKS and ASSAY_RENDEZVOUS set, and its own host name; of what it prints
 // host 0's is shown, and all errors. Exits with host 0's code. At the end it says what the wire has carried, and by how
 // much packets were late because this program did not have the processor: the measure of what the figures are worth.
 #include <fmt/format.h>
@@ -212,7 +212,7 @@ int carry_for(const std::vector<Host>& hosts, const Options& options) {
 int main(int count, char** words) try {
   const Options options = options_of(count, words);
   const std::vector<Host> hosts = start_hosts(options.hosts, options.host);
-  // The wire goes before what it carries. Without the right to that, lateness tells what it costs.
+  // The wire goes before what it carries. Without the right to that, lateness shows what it costs.
   const sched_param first{.sched_priority = 1};
   if (sched_setscheduler(0, SCHED_FIFO, &first) != 0)
     fmt::print(stderr, "slow_wire: has no right to go before other processes\n");

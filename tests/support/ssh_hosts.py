@@ -1,4 +1,4 @@
-"""Hosts that a real sshd of this machine plays: each is a server of its own on a port of 127.0.0.1, and as root it has a
+"""Hosts that a real sshd of this machine plays: each is a separate server on a port of 127.0.0.1, and as root it has a
 name and mounts of its own (namespaces). `ssh` by its short name reaches them through a configuration of its own, and
 nothing of the user's is read or written."""
 import os
@@ -105,7 +105,7 @@ class SshHosts:
 
     @staticmethod
     def _end(server):
-        # Its connections are processes of their own, and end with the programs that they run.
+        # Its connections are their own processes, and end with the programs that they run.
         for pid in children(server.pid):
             os.kill(pid, signal.SIGKILL)
         server.kill()

@@ -89,7 +89,7 @@ SessionPlan plan_in(const AbRequest& request) {
   const std::int64_t min_runs = plan.looks.min_runs, max_runs = plan.looks.max_runs;
   for (const auto& [name, runs] : {std::pair{"min-runs", min_runs}, std::pair{"max-runs", max_runs}})
     if (runs < fewest_runs || runs > most_runs)
-      throw UsageError(fmt::format("--{} is {}; expected {} to {} runs a side: fewer do not tell how much runs differ",
+      throw UsageError(fmt::format("--{} is {}; expected {} to {} runs a side: fewer do not show how much runs differ",
                                    name, runs, fewest_runs, most_runs));
   if (min_runs > max_runs) {
     const bool is_given = request.min_runs_given;
@@ -108,7 +108,7 @@ SessionPlan plan_in(const AbRequest& request) {
 
 void read_fail_if(const AbRequest& request, Checked& asked) {
   if (!request.fail_if) return;
-  if (asked.bisects) throw UsageError("--bisect has exit codes of its own; leave out --fail-if");
+  if (asked.bisects) throw UsageError("--bisect has other exit codes; leave out --fail-if");
   std::string rest = *request.fail_if;
   while (!rest.empty()) {
     const std::string word = rest.substr(0, rest.find(','));
@@ -253,9 +253,9 @@ class AbRun {
     parts.run = [this](std::size_t side, std::int64_t repeat) { return take_turn(side, repeat); };
     parts.compare = [this](double confidence) { return compare_now(confidence); };
     parts.seconds = [this] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); };
-    parts.tell = [this](const PairTold& told) {
+    parts.report = [this](const Round& round) {
       if (request_.is_quiet || request_.is_json) return;
-      fmt::print("{}\n", pair_line(told, request_.plan));
+      fmt::print("{}\n", pair_line(round, request_.plan));
       std::fflush(stdout);
     };
     const SessionResult result = run_session(request_.plan, parts);

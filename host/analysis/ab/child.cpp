@@ -42,7 +42,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Starts it with both outputs at `output`. A process group of its own: an interrupt of the terminal reaches it once, by
+// Starts it with both outputs at `output`. A separate process group: an interrupt of the terminal reaches it once, by
 // way of this process. Returns 0 or the error.
 int start(const std::vector<std::string>& command, const std::vector<std::string>& environment, const Fd& output,
           pid_t& pid) {
@@ -70,7 +70,7 @@ void follow(const Fd& output, pid_t pid, const launch::InterruptHandler& interru
   int passed_on = 0;
   for (;;) {
     for (; passed_on < interrupts.count()->load(); ++passed_on) ::kill(-pid, SIGINT);
-    // After the first signal the handler's descriptor stays readable and says nothing new.
+    // After the first signal the handler's descriptor stays readable, with nothing new.
     std::array<pollfd, 2> watched{{{output.get(), POLLIN, 0}, {passed_on > 0 ? -1 : interrupts.wake_fd(), POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), passed_on > 0 ? signal_period_ms : -1) <= 0) continue;
     if (watched[0].revents == 0) continue;

@@ -1,4 +1,4 @@
-// One run of assay as a process of its own.
+// One run of assay as a separate process.
 #pragma once
 #include "launch/signals.hpp"
 

@@ -9,7 +9,7 @@
 
 namespace assay::host::ab {
 
-// A side: fewer tell nothing about how much runs differ.
+// A side: fewer do not show how much runs differ.
 inline constexpr std::int64_t fewest_runs = 3;
 
 struct LookPlan {
@@ -22,7 +22,7 @@ class Looks {
   explicit Looks(const LookPlan& plan) : plan_(plan), next_(plan.min_runs) {}
 
   // Says whether there is a look after so many runs a side: at the fewest, then each time when there are a third more,
-  // and at the most. A look with hardly more runs than the one before would cost confidence and tell nothing new.
+  // and at the most. A look with hardly more runs than the one before would cost confidence and show nothing new.
   bool is_due(std::int64_t runs) const { return runs >= next_ || runs >= plan_.max_runs; }
 
   // The confidence of a comparison in a look after so many runs. Several cases share what it may err by, as those of

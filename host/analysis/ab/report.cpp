@@ -36,7 +36,7 @@ std::string ratio_text(const compare::ComparedCase& c) {
   if (interval.empty())
     return fmt::format("ratio {:.4f}, no interval{}", *entry.ratio,
                        runs < static_cast<std::size_t>(fewest_runs)
-                           ? fmt::format(": fewer than {} runs a side do not tell how much runs differ", fewest_runs)
+                           ? fmt::format(": fewer than {} runs a side do not show how much runs differ", fewest_runs)
                            : "");
   if (interval == "exact") return fmt::format("ratio {:.4f}, exact", *entry.ratio);
   const auto end = [](const std::optional<double>& at) { return at ? fmt::format("{:.4f}", *at) : "?"; };
@@ -94,13 +94,13 @@ std::string clock_of(double seconds) {
 
 // The text says how many rounds are left at most, and how long they take by the rounds so far. A round that is under
 // way when the time is over is finished.
-std::string rest_text(const PairTold& told, const SessionPlan& plan) {
-  if (told.runs <= 0 || told.runs >= plan.looks.max_runs || told.seconds >= plan.max_time_s) return "";
-  const double of_round = told.seconds / static_cast<double>(told.runs);
+std::string rest_text(const Round& round, const SessionPlan& plan) {
+  if (round.runs <= 0 || round.runs >= plan.looks.max_runs || round.seconds >= plan.max_time_s) return "";
+  const double of_round = round.seconds / static_cast<double>(round.runs);
   const std::int64_t in_time =
-      of_round > 0 ? static_cast<std::int64_t>(std::ceil(std::min(1e6, (plan.max_time_s - told.seconds) / of_round)))
+      of_round > 0 ? static_cast<std::int64_t>(std::ceil(std::min(1e6, (plan.max_time_s - round.seconds) / of_round)))
                    : plan.looks.max_runs;
-  const std::int64_t rounds = std::min(plan.looks.max_runs - told.runs, in_time);
+  const std::int64_t rounds = std::min(plan.looks.max_runs - round.runs, in_time);
   return fmt::format("; at most {} round{} more, {}", rounds, rounds == 1 ? "" : "s",
                      clock_of(of_round * static_cast<double>(rounds)));
 }
@@ -112,18 +112,18 @@ std::string limits_text(const SessionPlan& plan) {
                      plan.looks.max_runs, clock_of(plan.max_time_s));
 }
 
-std::string pair_line(const PairTold& told, const SessionPlan& plan) {
-  const compare::ComparedMetric& metric = told.comparison.metrics.at(0);
-  std::string line = fmt::format("Round {}: ", told.runs);
+std::string pair_line(const Round& round, const SessionPlan& plan) {
+  const compare::ComparedMetric& metric = round.comparison.metrics.at(0);
+  std::string line = fmt::format("Round {}: ", round.runs);
   if (metric.cases.size() == 1) {
     line += fmt::format("{} {}", metric.name, ratio_text(metric.cases[0]));
   } else {
-    const Judgement judgement = judge(told.comparison, plan.looks.min_runs);
+    const Judgement judgement = judge(round.comparison, plan.looks.min_runs);
     line += fmt::format("{} of {} cases decided", judgement.cases - judgement.open, judgement.cases);
     if (judgement.worse > 0) line += fmt::format(", {} worse", judgement.worse);
   }
-  if (!told.is_look) line += " (interim, not tested)";
-  return line + rest_text(told, plan);
+  if (!round.is_look) line += " (interim, not tested)";
+  return line + rest_text(round, plan);
 }
 
 std::string compare_command(const SessionNames& names, double confidence) {
@@ -154,7 +154,7 @@ std::string result_text(const SessionResult& result, const SessionNames& names) 
   if (names.is_one_thing)
     text +=
         "A and B are one and the same (--a-a): no difference is expected, and faster or slower would be a false "
-        "verdict. The interval says what the machine can tell\n";
+        "verdict. The interval says what the machine can resolve\n";
   for (std::size_t i = 0; i < names.folders.size(); ++i)
     text += fmt::format("{}: {}\n", i == 0 ? "A" : "B", names.folders[i].string());
   if (result.comparison) text += compare_command(names, result.confidence) + "\n";

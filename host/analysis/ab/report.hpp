@@ -12,7 +12,7 @@ namespace assay::host::ab {
 // How long a session takes at most, as far as that is known before it begins.
 std::string limits_text(const SessionPlan& plan);
 // "Round 5: step ratio 1.0304 [1.0121, 1.0491] (at most 25 more, 3:20)", or with several cases how many are decided.
-std::string pair_line(const PairTold& told, const SessionPlan& plan);
+std::string pair_line(const Round& round, const SessionPlan& plan);
 
 // Holds what is said at the end, beside the session itself.
 struct SessionNames {

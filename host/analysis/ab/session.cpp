@@ -40,7 +40,7 @@ class Session {
     result_.confidence = looks_.confidence_at(result_.runs);
     result_.comparison = parts_.compare(result_.confidence);
     const Judgement judgement = judge(*result_.comparison, plan_.looks.min_runs);
-    parts_.tell({result_.runs, is_look, parts_.seconds(), *result_.comparison});
+    parts_.report({result_.runs, is_look, parts_.seconds(), *result_.comparison});
     if (!judgement.problem.empty()) {
       result_.end = End::failed, result_.failed_side = 1, result_.failure = judgement.problem;
       result_.failed_both = judgement.is_of_both;

@@ -27,7 +27,7 @@ struct TurnEnd {
 };
 
 // After each pair of runs. The interval is the one that a look would have.
-struct PairTold {
+struct Round {
   std::int64_t runs = 0;  // a side
   bool is_look = false;
   double seconds = 0;  // since the session began
@@ -38,7 +38,7 @@ struct SessionParts {
   std::function<TurnEnd(std::size_t side, std::int64_t repeat)> run;  // sides 0 and 1; repeats from 1
   std::function<compare::Comparison(double confidence)> compare;      // of all runs so far
   std::function<double()> seconds;                                    // since the session began
-  std::function<void(const PairTold&)> tell;
+  std::function<void(const Round&)> report;
 };
 
 enum class End { clear, runs_spent, time_spent, interrupted, failed };

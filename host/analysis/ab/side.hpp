@@ -13,14 +13,14 @@ inline constexpr const char* this_program = "/proc/self/exe";
 
 struct SideSpec {
   std::string label;                                             // "A", "B"
-  std::filesystem::path experiment;                              // the same for both, or one of its own
+  std::filesystem::path experiment;                              // the same for both, or a different one
   std::string executable;                                        // that runs it
   std::vector<std::string> settings;                             // key=value, of this side alone
   std::vector<std::string> plugin_folders;                       // of this side alone, searched before the common ones
   std::vector<std::pair<std::string, std::string>> environment;  // set for its processes
   std::filesystem::path folder;                                  // its results
 
-  // Whether nothing but the label and the folder tells it from the other.
+  // Whether it differs from the other in label and folder alone.
   bool equals(const SideSpec& other) const {
     return experiment == other.experiment && executable == other.executable && settings == other.settings &&
            plugin_folders == other.plugin_folders && environment == other.environment;

@@ -1,4 +1,4 @@
-// Which case of A is which case of B, from what is known before anything runs.
+// Matches the cases of A and B from what is known before anything runs.
 #pragma once
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@ struct PlannedCase {
   std::vector<std::string> axes;              // the swept keys among them
 };
 
-// The axes that vary within a side, and so tell its cases apart. One that has a single value on each side does not:
+// The axes that vary within a side, and so distinguish its cases. One that has a single value on each side does not:
 // where the two values differ, the sides are about it.
 template <typename Case, typename ValueOf>
 std::vector<std::string> telling_axes(const std::vector<std::string>& axes, const std::vector<Case>& a,

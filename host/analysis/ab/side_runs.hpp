@@ -1,4 +1,4 @@
-// What the turns of two sides have left on the disk, set against each other as `assay compare` does.
+// The runs of two sides on the disk, compared as `assay compare` does.
 #pragma once
 #include "compare/comparison.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace assay::host::ab {
 
-// The inputs in which cases differ between two sides that agree in the axes that tell cases apart: what the sides are
+// The inputs in which cases differ between two sides that agree in the axes that distinguish cases: what the sides are
 // about. An axis with one value on each side is such an input, too.
 std::set<std::string> differing_inputs(const compare::Side& a, const compare::Side& b);
 

@@ -88,13 +88,13 @@ std::vector<std::string> why_nothing_was_compared(const Comparison& comparison) 
   return lines;
 }
 
-std::vector<std::string> what_would_tell(const Comparison& comparison, const std::string& by) {
+std::vector<std::string> what_would_settle(const Comparison& comparison, const std::string& by) {
   bool is_unclear = false;
   std::size_t most = 0;
   for (const ComparedMetric& metric : comparison.metrics)
     for (const ComparedCase& c : metric.cases)
       for (const Entry& entry : c.entries) {
-        // More runs of exact figures tell no more. An interval whose ends are both open has a scatter.
+        // More runs of exact figures show no more. An interval whose ends are both open has a scatter.
         const bool is_exact = entry.low == entry.high && !entry.scatter;
         if (!is_compared(entry) || entry.outcome != Outcome::cannot_tell || is_exact) continue;
         is_unclear = true;

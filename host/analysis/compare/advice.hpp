@@ -1,4 +1,4 @@
-// What a comparison could not say: why, and what to run next.
+// Advice where a comparison has no verdict: why, and what to run next.
 #pragma once
 #include "compare/comparison.hpp"
 
@@ -7,7 +7,7 @@
 
 namespace assay::host::compare {
 
-// Of a comparison in which no case of any side was compared: the reasons, each with what to do about it. None where
+// The reasons why a comparison compared no case of any side, each with what to do about it. None where
 // something was compared.
 std::vector<std::string> why_nothing_was_compared(const Comparison& comparison);
 
@@ -16,6 +16,6 @@ std::vector<std::string> refusals_of(const Comparison& comparison);
 
 // What would settle the verdicts that say "cannot tell"; none where there is no such verdict. `by`: the keys of --by,
 // with commas, where the sides are parts of a run; else "".
-std::vector<std::string> what_would_tell(const Comparison& comparison, const std::string& by);
+std::vector<std::string> what_would_settle(const Comparison& comparison, const std::string& by);
 
 }  // namespace assay::host::compare

@@ -177,7 +177,7 @@ std::vector<std::string> phase_notes(const SideCase& a, const SideCase& b, const
   };
   if (has_pass(a) == has_pass(b)) return {};
   const auto& [apart, other] = has_pass(a) ? std::pair(&side_a, &side_b) : std::pair(&side_b, &side_a);
-  return {fmt::format("phases come from steps of their own in {}, and from the measured ones in {}", apart->label,
+  return {fmt::format("phases come from separate steps in {}, and from the measured ones in {}", apart->label,
                       other->label)};
 }
 
@@ -400,7 +400,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
   std::vector<Matches> matches(1);
   for (std::size_t i = 1; i < cases.size(); ++i) matches.push_back(match_cases(cases[0], cases[i], options.rules));
 
-  // An axis that has one value in all of the baseline tells nothing apart.
+  // An axis that has one value in all of the baseline distinguishes nothing.
   for (const std::string& axis : axes) {
     std::set<std::string> values;
     for (const SideCase& c : cases[0]) values.insert(c.inputs.value(axis).value_or(""));

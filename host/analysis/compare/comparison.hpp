@@ -73,7 +73,7 @@ struct Comparison {
   std::vector<SideFacts> side_facts;    // one per side
   std::vector<std::string> side_notes;  // how the sides were made
   Differences differences;
-  std::vector<std::string> axes;  // that tell the cases apart
+  std::vector<std::string> axes;  // that distinguish the cases
   std::vector<ComparedMetric> metrics;
   std::size_t family = 0;              // measured verdicts, among which each one has to hold
   std::string item_unit;               // of items per dollar: "tokens"; "items" where workloads differ

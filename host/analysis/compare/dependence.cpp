@@ -25,7 +25,7 @@ double share_of_mean(std::size_t n, double correlation) {
   return sum / count;
 }
 
-// Of deviations from the mean whose squares have this sum.
+// For deviations from the mean whose squares have this sum.
 double correlation_of(const std::vector<double>& deviations, double squares) {
   const double n = static_cast<double>(deviations.size());
   if (n < fewest_steps_that_show_dependence) return kUnknownCorrelation;

@@ -15,7 +15,7 @@
 namespace assay::host::compare {
 namespace {
 
-// Of one side: item -> its values over the runs and cases, in the order in which they were seen.
+// One side's items -> their values over the runs and cases, in the order in which they were seen.
 using Said = std::map<std::string, std::vector<std::string>>;
 
 void say(Said& said, const std::string& item, const std::string& value) {
@@ -37,10 +37,10 @@ void say_facts(Said& said, const record::Named<std::string>& facts) {
 
 // Says of each item of the list that some side has, and these do not: absent.
 void say_absent(Said& said, const WholeList& list, const std::set<std::string>& items,
-                const record::Named<std::string>& told, const std::string& told_prefix) {
+                const record::Named<std::string>& known, const std::string& known_prefix) {
   for (auto item = items.lower_bound(list.prefix); item != items.end() && item->starts_with(list.prefix); ++item)
     if (record::life_of_fact(*item) != record::FactLife::of_moment &&
-        !record::find(told, told_prefix + item->substr(list.prefix.size())))
+        !record::find(known, known_prefix + item->substr(list.prefix.size())))
       say(said, *item, list.absent);
 }
 
@@ -86,7 +86,7 @@ std::vector<std::string> parts_of(const std::string& libraries) {
 
 constexpr const char* kLibraries = "driver and libraries";
 
-// What a side sweeps tells its cases apart, and is compared there: `axes` are those of all sides.
+// What a side sweeps distinguishes its cases, and is compared there: `axes` are those of all sides.
 std::set<std::string> swept_in(const std::vector<Side>& sides) {
   std::set<std::string> axes;
   for (const Side& side : sides)
@@ -142,7 +142,7 @@ std::string joined(const std::vector<std::string>& values, const char* separator
   return fmt::format("{}", fmt::join(values, separator));
 }
 
-// Of a list of parts, those that not all sides have.
+// The parts of a list that not all sides have.
 std::vector<std::string> without_common(const std::vector<std::string>& parts, const std::vector<Said>& sides) {
   std::vector<std::string> result;
   for (const std::string& part : parts) {
@@ -181,7 +181,7 @@ Differences find_differences(const std::vector<Side>& sides) {
   result.untold.resize(sides.size());
   for (const std::string& item : order) {
     Difference difference{item, {}};
-    std::set<std::set<std::string>> told;
+    std::set<std::set<std::string>> distinct;
     for (std::size_t i = 0; i < said.size(); ++i) {
       const auto found = said[i].find(item);
       if (found == said[i].end()) {
@@ -190,11 +190,11 @@ Differences find_differences(const std::vector<Side>& sides) {
         continue;
       }
       // In whatever order its runs and cases have said it.
-      told.emplace(found->second.begin(), found->second.end());
+      distinct.emplace(found->second.begin(), found->second.end());
       difference.values.push_back(item == kLibraries ? joined(without_common(found->second, said), ", ")
                                                      : joined(found->second, " | "));
     }
-    if (told.size() > 1) result.items.push_back(std::move(difference));
+    if (distinct.size() > 1) result.items.push_back(std::move(difference));
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// The ends of an interval of a ratio, one of which may be open: nothing says how far it goes there.
+// The ends of an interval of a ratio, one of which may be open: how far it goes there is not known.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// What `--fail-if` makes of a comparison.
+// `--fail-if`: from a comparison to an exit code.
 #include "compare/comparison.hpp"
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 namespace assay::host::compare {
 namespace {
 
-// Of the settings, those without which two times are not of the same thing. What else an experiment sets is told as a
+// The settings without which two times are not of the same thing. What else an experiment sets is listed as a
 // difference and hinders nothing.
 constexpr const char* kSync = "measure.sync";
 constexpr const char* kInner = "measure.inner";
@@ -27,8 +27,8 @@ bool is_on_cpu(const record::CaseRecord& record) {
   return !record.result.device || record.result.device->kind.empty() || record.result.device->kind == "cpu";
 }
 
-// Of a case on the CPU how many there were, whoever chose them; of an older record how many were asked for. On another
-// device they only serve the host: there the setting is one of those that are told as differences.
+// A case on the CPU has how many there were, whoever chose them; an older record, how many were asked for. On another
+// device they only serve the host: there the setting is one of those that are listed as differences.
 std::optional<std::string> threads_of(const record::CaseRecord& record) {
   if (is_on_cpu(record) && record.result.threads.count) return text_of(*record.result.threads.count);
   if (const Value* axis = record::find(record.identity.axes, threads_key)) return text_of(*axis);

@@ -1,5 +1,5 @@
-// What the user chose for a case: the values by which cases of different runs are the same case or not. Neither the
-// device nor any version is among them; the content hash, which has those, is not used.
+// The inputs that the user chose for a case: the values by which cases of different runs are the same case or not.
+// Neither the device nor any version is among them; the content hash, which has those, is not used.
 #pragma once
 #include "record/case_record.hpp"
 
@@ -21,7 +21,7 @@ class CaseInputs {
   const std::string& workload() const { return workload_; }
   // Nothing where the record does not say. A number is one however it is spelt (1, 1.0).
   std::optional<std::string> value(const std::string& key) const;
-  // Every key that the record has a value for, and that may tell cases apart.
+  // Every key that the record has a value for, and that may distinguish cases.
   const std::set<std::string>& keys() const { return keys_; }
   bool is_axis(const std::string& key) const;
   // Whether a record of this kind could say its number of threads: on a GPU they are no input.

@@ -15,7 +15,7 @@ namespace {
 constexpr double kFloorOfGroup = 0.4;
 // From so many degrees of freedom on Student's t is as good as normal.
 constexpr double kAsGoodAsNormal = 1e6;
-// Of more runs the t test is as good as exact, and counting the ways to deal them takes seconds.
+// With more runs the t test is as good as exact, and counting the ways to deal them takes seconds.
 constexpr std::size_t kMostToDeal = 100;
 // A chance above this is no verdict in any comparison, however it is made up.
 constexpr double kWorthAsking = 0.2;
@@ -99,13 +99,13 @@ struct Pair {
   }
 };
 
-// Of a single run, by its own steps and by what runs are taken to differ.
+// The variance of a single run, by its own steps and by what runs are taken to differ.
 double trusted_variance(const Located& run, const TestOptions& options) {
   const double assumed = std::max(options.run_to_run, run.restless);
   return run.variance + assumed * assumed;
 }
 
-// Of one run among several, the least that runs are taken to differ.
+// The variance of one run among several: the least that runs are taken to differ.
 double least_variance(const Located& run, const TestOptions& options) {
   const double assumed = std::max(options.run_to_run, run.restless);
   return run.least_variance + assumed * assumed;
@@ -125,12 +125,12 @@ double squares_of(const std::vector<Located>& side) {
   return squares;
 }
 
-// Of a run of either side: how far runs of one side lie apart, pooled.
+// The variance of a run of either side: how far runs of one side lie apart, pooled.
 double variance_between(const Pair& pair) {
   return (squares_of(pair.a) + squares_of(pair.b)) / static_cast<double>(pair.a.size() + pair.b.size() - 2);
 }
 
-// Of a run of this side: what its steps tell is the least that runs differ by.
+// The variance of a run of this side: what its steps show is the least that runs differ by.
 double measured_variance(const std::vector<Located>& side, double between) {
   double within = 0;
   for (const Located& run : side) within += run.least_variance / static_cast<double>(side.size());
@@ -258,7 +258,7 @@ Interval interval_of_tails(const std::vector<RunFigure>& a, const std::vector<Ru
   };
   Pair pair(tails(a), tails(b));
   pair.take_order(a, b);
-  // One hour has more slow steps than another, by nobody knows how many: a run or two a side do not tell.
+  // One hour has more slow steps than another, by nobody knows how many: a run or two a side do not show it.
   return interval_of_pair(pair, options.states > 0 ? INFINITY : 0, options);
 }
 

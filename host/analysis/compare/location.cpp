@@ -14,8 +14,8 @@ namespace {
 constexpr double kStepsWorthOne = 5;
 // From so many steps on there are some beyond the 5th percentile.
 constexpr std::size_t kStepsWithATail = 40;
-// Of a normal distribution, in standard deviations: from the 5th percentile to the quartile, and from there to the
-// median.
+// Distances of a normal distribution, in standard deviations: from the 5th percentile to the quartile, and from there
+// to the median.
 constexpr double kTailToQuartile = 0.9704;
 constexpr double kQuartileToMedian = 0.6745;
 // The fewest steps that have a standard deviation: what an unknown number of them is taken for.

@@ -1,4 +1,4 @@
-// What one run says: the statistic of its steps, and how far the steps themselves let that be off.
+// One run's figure: the statistic of its steps, and how far the steps themselves let that be off.
 #pragma once
 #include "compare/verdict.hpp"
 
@@ -19,7 +19,7 @@ struct Located {
 };
 
 // A low percentile of few steps lies nearer to the others than one of many: of 10 it is close to the shortest of 10. So
-// it is taken of as many consecutive steps on both sides: `steps_each`, of which a longer run has several stretches,
+// it is taken of as many consecutive steps on both sides: `steps_each`; a longer run has several such stretches,
 // and the geometric mean over these counts. 0: of all steps, however many.
 Located locate(const RunFigure& run, Statistic statistic, std::size_t steps_each = 0);
 

@@ -11,10 +11,10 @@ namespace {
 
 using Keys = std::set<std::string>;
 
-// What a comparison is about, unless a sweep over devices tells cases apart by it.
+// What a comparison is about, unless a sweep over devices distinguishes cases by it.
 constexpr const char* kDevice = "run.device";
 
-// How many threads there were may differ between runs of one experiment: only an axis tells cases apart by it.
+// How many threads there were may differ between runs of one experiment: only an axis distinguishes cases by it.
 Keys varied_keys(const std::vector<SideCase>& cases) {
   std::map<std::string, Keys> values;
   for (const SideCase& c : cases) {
@@ -77,7 +77,7 @@ Keys telling_keys(const Keys& varied, const MatchRules& rules) {
 // A number for each value, so that each of thousands of cases is held against thousands of others in no time.
 class Numbered {
  public:
-  // Of each key in its order; none where the case does not say.
+  // The value of each key, in their order; none where the case does not say.
   using Numbers = std::vector<std::optional<std::size_t>>;
 
   explicit Numbered(const Keys& keys) : keys_(keys) {}
@@ -95,7 +95,7 @@ class Numbered {
   std::map<std::string, std::size_t> numbers_;
 };
 
-// Whether nothing that both say tells the two apart.
+// Whether the two agree in everything that both say.
 bool may_be_one(const Numbered::Numbers& a, const Numbered::Numbers& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i] && b[i] && *a[i] != *b[i]) return false;

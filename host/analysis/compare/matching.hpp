@@ -1,4 +1,4 @@
-// Which case of one side is which case of another.
+// Matches the cases of one side with those of another.
 #pragma once
 #include "compare/inputs.hpp"
 
@@ -30,7 +30,7 @@ struct Matches {
 };
 
 // Two cases are the same when they have the same workload (unless across_workloads) and agree in every input that both
-// know. An input that varies within a side tells its cases apart: cases that differ there are other cases. Where they
+// know. An input that varies within a side distinguishes its cases: cases that differ there are other cases. Where they
 // differ elsewhere, the pair is refused with the reason, since somebody who compares two runs expects them to be of one
 // thing.
 Matches match_cases(const std::vector<SideCase>& baseline, const std::vector<SideCase>& other, const MatchRules& rules);

@@ -27,8 +27,8 @@ std::optional<std::size_t> count(const std::optional<std::int64_t>& n) {
 bool is_gpu(const record::CaseRecord& record) { return !record.result.device || record.result.device->kind != "cpu"; }
 
 // Of the time that the threads wanted to run, they waited for other processes, or the hypervisor ran another guest.
-// What a case's own threads and ranks keep each other waiting is how it runs, alone as well; older records do not tell
-// it apart. On a device of its own the processors matter little.
+// What a case's own threads and ranks keep each other waiting is how it runs, alone as well; older records do not
+// separate it. On a device other than the CPU the processors matter little.
 double waited_share(const record::CaseRecord& record) {
   if (is_gpu(record) || !record.result.contention) return 0;
   const record::ProcessorShares& shares = *record.result.contention;
@@ -142,7 +142,7 @@ std::optional<double> figure_of(const record::CaseRecord& record, const std::str
 }
 
 std::optional<std::string> word_of(const record::CaseRecord& record, const std::string& name) {
-  // An input of this name is none: `optimizer` is a phase of one workload and a parameter of another.
+  // An input of this name does not count: `optimizer` is a phase of one workload and a parameter of another.
   const record::CaseMetric* metric = record::find(record.result.metrics, name);
   if (!(metric && metric->word) && !record::is_text_column(name)) return std::nullopt;
   const record::Cell cell = record::cell_of(record, name);

@@ -1,4 +1,4 @@
-// What is compared: a metric's name, and what a record says about it.
+// A compared metric: its name, and its figure in a record.
 #pragma once
 #include "compare/verdict.hpp"
 #include "record/case_record.hpp"
@@ -19,12 +19,12 @@ struct MetricOfRecord {
 
 // `name` is `step`, a phase, a rate (`items_per_s`, `tokens_per_s`, `gflop_per_s`, ...), `memory` (the peak), a metric
 // of the steps or of the case, or a column of docs/record.md with a number. Nothing when the record does not have it,
-// or when it is not positive: a ratio then says nothing.
+// or when it is not positive: a ratio then has no meaning.
 std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const std::string& name);
 // The name by which all of these records are asked for the metric: `memory` is the most that a step held, but where one
-// of them tells the peak of the whole case alone, all are asked for that one (`memory.peak_mib`).
+// of them reports only the peak of the whole case, all are asked for that one (`memory.peak_mib`).
 std::string name_for_all(const std::vector<const record::CaseRecord*>& records, const std::string& metric);
-// The figure as it is, of which metric_of() gives nothing where it is not positive.
+// The figure as it is, also where it is not positive and metric_of() gives nothing.
 std::optional<double> figure_of(const record::CaseRecord& record, const std::string& name);
 
 // The word where the metric or column is one: a number format, a status. Nothing when it is a number, or absent.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* node_key = "cluster.node";
 constexpr const char* round_key = "run.seed";
-// From here on a node that cannot be told from the others deserves another look.
+// From here on a node that cannot be distinguished from the others deserves another look.
 constexpr double unsure_ratio = 1.2;
 
 std::vector<std::string> nodes_in(const std::string& group) {
@@ -29,7 +29,7 @@ std::vector<std::string> nodes_in(const std::string& group) {
   return nodes;
 }
 
-// The axes that tell the checks apart.
+// The axes that distinguish the checks.
 std::string case_of(const record::CaseRecord& record) {
   std::string text;
   for (const auto& [key, value] : record.identity.axes)
@@ -136,7 +136,7 @@ class Ranker {
       for (const Measured& measured : runs)
         if (measured.figure && fmt::format("{}", fmt::join(measured.nodes, "+")) == group)
           others.runs.push_back(*measured.figure);
-    // What fails everywhere says nothing of a node, nor does a pair that fails of a node whose other pairs are ok.
+    // What fails everywhere is no finding on a node, nor is one failed pair of a node whose other pairs are ok.
     const bool is_of_pairs =
         std::any_of(runs.begin(), runs.end(), [](const Measured& m) { return m.nodes.size() > 1; });
     if (failed_count > 0 && !others.runs.empty() && (!is_of_pairs || ok_count == 0))

@@ -1,4 +1,4 @@
-// Which node is slow: the same cases on every node, or pair of nodes, held against the other nodes.
+// Finds slow nodes: compares the same cases on every node, or pair of nodes.
 #pragma once
 #include "compare/verdict.hpp"
 #include "record/case_record.hpp"

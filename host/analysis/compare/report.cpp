@@ -75,7 +75,7 @@ std::string devices_text(const Side& side) {
   return fmt::format("{}", fmt::join(devices, " | "));
 }
 
-// Of several runs the first, and how many more there are. A part of a run is named by its inputs: then by the run.
+// The first of several runs, and how many more there are. A part of a run is named by its inputs: then by the run.
 std::string from_text(const Side& side) {
   if (side.runs.empty()) return side.name;
   const std::string& first = side.runs.front().path;
@@ -258,7 +258,7 @@ std::string text_of(const Comparison& comparison, const TestOptions& test, const
     else
       for (const ComparedMetric& metric : comparison.metrics)
         parts.push_back(metric_text(comparison, metric, test, notes, style));
-    add_part(parts, "What would settle it where the verdict is cannot tell", what_would_tell(comparison, options.by),
+    add_part(parts, "What would settle it where the verdict is cannot tell", what_would_settle(comparison, options.by),
              style);
     add_part(parts, "Notes", notes.lines(), style);
     add_part(parts, "Not compared", refusals_of(comparison), style);
@@ -292,7 +292,7 @@ std::vector<std::string> test_lines(const TestOptions& test) {
       fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
                   "intervals are those of each case by itself",
                   (1 - test.confidence) * 100),
-      "runs needed: so many a side, in all and in turns, would probably settle what cannot be told"};
+      "runs needed: so many a side, in all and in turns, would probably settle it"};
 }
 
 std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,
@@ -306,7 +306,7 @@ std::string comparison_markdown(const Comparison& comparison, const TestOptions&
 
 namespace {
 
-// Notes have semicolons of their own: "[1] the first [2] the second".
+// Notes contain semicolons: "[1] the first [2] the second".
 std::string numbered(const std::vector<std::string>& notes) {
   if (notes.size() == 1) return notes.front();
   std::string text;

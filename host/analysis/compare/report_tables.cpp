@@ -217,7 +217,7 @@ void add_metric_columns(const Comparison& comparison, const ComparedMetric& metr
   }
 }
 
-// The table without a metric: what tells its rows apart.
+// The table without a metric: what distinguishes its rows.
 results::Table names_side_by_side(const Comparison& comparison) {
   results::Table table;
   const ComparedMetric& first = comparison.metrics.front();

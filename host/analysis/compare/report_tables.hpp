@@ -15,7 +15,7 @@ namespace assay::host::compare {
 record::Cell text_cell(const std::string& text);
 // The figure of an entry, or its word.
 record::Cell value_cell(const Entry& entry);
-// "0.98 .. 1.01", "? .. 1.01" where nothing says how far it goes down, "exact", "not known", or nothing.
+// "0.98 .. 1.01", "? .. 1.01" where it is not known how far it goes down, "exact", "not known", or nothing.
 std::string interval_text(const Entry& entry);
 
 // How many runs a side would settle it; empty where there is a verdict.

@@ -1,4 +1,4 @@
-// What tells one side of a comparison from another, for the line that introduces it.
+// The differences between the sides of a comparison, for the line that introduces each.
 #pragma once
 #include "compare/matching.hpp"
 #include "compare/sides.hpp"
@@ -14,7 +14,7 @@ struct SideFacts {
   std::size_t cases = 0;            // of a run, several times of one case counted once
 };
 
-// Of the inputs, those that may differ by the rules, and those that have one value in each side and not the same.
+// The inputs that may differ by the rules, and those that have one value in each side and not the same.
 std::vector<SideFacts> facts_of(const std::vector<Side>& sides, const MatchRules& rules);
 
 }  // namespace assay::host::compare

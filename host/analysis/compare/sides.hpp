@@ -18,7 +18,7 @@ struct ComparedRun {
   std::string path;                                // as given, or below what was given
   std::vector<record::CaseRecord> records;         // the last one of each case, in the order of the file
   std::optional<record::Environment> environment;  // nothing where the run has none
-  std::string experiment = "";                     // of a run folder its place tells, of a summary its text
+  std::string experiment = "";                     // of a run folder by its place, of a summary by its text
   results::Environments environments = {};         // by the ids that records name
 
   // What the record ran in. That of the run where the record names none, or one that is not there; null without one.
@@ -38,7 +38,7 @@ struct Sides {
 };
 
 enum class FolderOfRuns {
-  sides,    // each run in it is a side of its own, sorted by name
+  sides,    // each run in it is a separate side, sorted by name
   one_side  // they are several runs of one side
 };
 

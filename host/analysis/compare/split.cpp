@@ -34,7 +34,7 @@ bool is_same_value(const std::string& a, const std::string& b) {
   return a == b || (x && y && *x == *y);
 }
 
-// "graph", and "warmup=5": a bare number says nothing as the name of a side.
+// "graph", and "warmup=5": a bare number is no name of a side.
 std::string value_label(const std::string& key, const std::string& value) {
   const bool is_word = !value.empty() && !number_of(value) && value != "true" && value != "false";
   return is_word ? value : fmt::format("{}={}", key.substr(key.rfind('.') + 1), value);
@@ -173,7 +173,7 @@ class Splitter {
                                  fmt::join(names, keys_.size() > 1 ? "; " : ", "), did_you_mean(text, names)));
   }
 
-  // Settings that are no axis are told as differences and do not block the comparison.
+  // Settings that are no axis are listed as differences and do not block the comparison.
   bool is_input(const std::string& key) const {
     return std::any_of(cases_.begin(), cases_.end(),
                        [&](const SplitCase& c) { return c.inputs.keys().count(key) > 0; });

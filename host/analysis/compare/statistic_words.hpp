@@ -18,6 +18,6 @@ inline constexpr const char* statistic_help =
     "mean, p05, lower-quartile or median: of a run's steps; rates are always compared by their means";
 
 inline constexpr const char* states_help =
-    "percent by which two states of a machine may differ, in either of which a run may be; 0: it has one";
+    "percent by which two states of a machine may differ; a run may be in either; 0: it has one";
 
 }  // namespace assay::host::compare

@@ -26,12 +26,12 @@ struct Length {
 
 std::optional<Length> length_of(const record::CaseRecord& r) {
   const Value* const warmup = record::find(r.identity.settings, "measure.warmup");
-  const record::Phase* const step = record::find(r.result.phases, "step");
+  const record::Phase* const step = record::step_of(r.result);
   if (!warmup || !std::holds_alternative<std::int64_t>(*warmup) || !step || !step->n) return std::nullopt;
   Length length{.before = std::get<std::int64_t>(*warmup), .measured = *step->n};
   if (!r.result.sampling) return length;
   length.measured *= r.result.sampling->inner.value_or(1);
-  // The first step of the warm-up tells how long one takes; the settling ones follow it, or are the last of the
+  // The first step of the warm-up shows how long one takes; the settling ones follow it, or are the last of the
   // warm-up.
   if (const auto settling = r.result.sampling->settling_steps;
       settling && length.before > 0 && length.before < shortest_whole_warmup)

@@ -6,7 +6,7 @@
 
 namespace assay::host::compare {
 
-// Why such a figure says nothing of one case beside the other, in a sentence with the remedy: the steps before it
+// Why such a figure does not compare one case with the other, in a sentence with the remedy: the steps before it
 // (warm-up, settling, measured) are not as many in all of the records. "" where they are, where a record does not say
 // them, and for a metric that is of no such state.
 std::string other_training_length(const SideCase& a, const SideCase& b, const std::string& label_a,

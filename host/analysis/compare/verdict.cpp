@@ -19,7 +19,7 @@ namespace {
 constexpr double kContendedShare = 0.05;
 // Threads that wait for one another lose more than each of them waited.
 constexpr double kWaitAmplification = 2.0;
-// From here on a time says nothing about the program.
+// From here on a time does not measure the program.
 constexpr double kHopelessShare = 0.25;
 // By which the mean over undisturbed steps may be more and still count as no more slow steps.
 constexpr double kAsManySlowSteps = 0.002;
@@ -154,10 +154,10 @@ std::string why_no_interval(const TestedSide& side_a, const TestedSide& side_b) 
   const bool one = who.size() == 1;
   return fmt::format(
       "no interval, and so no verdict: {} {}, which does not say how much {} differ by chance; {}several runs a side "
-      "tell it: assay compare A1,A2,A3 B1,B2,B3",
+      "show it: assay compare A1,A2,A3 B1,B2,B3",
       fmt::join(who, " and "),
       is_step ? (one ? "has a single step" : "have a single step each")
-              : (one ? "tells a figure without its spread" : "tell figures without their spread"),
+              : (one ? "has a figure without its spread" : "have figures without their spread"),
       is_step ? "steps" : "figures", is_step ? "more steps (--set measure.steps=30) or " : "");
 }
 
@@ -200,7 +200,7 @@ void take_objection(TestResult& result, const TestedSide& side_a, const TestedSi
                   statistic_name(other_than(result.statistic)), is_sure ? "" : ", perhaps by chance"));
 }
 
-// Runs of few steps miss slow ones that come seldom, and their means say nothing of them: where runs of many more steps
+// Runs of few steps miss slow ones that come seldom, and their means do not show it: where runs of many more steps
 // stand beside them, a difference holds only if undisturbed steps have it, too.
 void withhold_of_other_steps(TestResult& result, const std::vector<RunFigure>& a, const std::vector<RunFigure>& b,
                              double center, const TestOptions& options) {

@@ -16,7 +16,7 @@ Statistic other_than(Statistic statistic);
 struct TestOptions {
   double threshold = 0.02;    // two sides whose ratio lies within 1 + threshold, either way, are the same
   double confidence = 0.95;   // of the interval
-  double run_to_run = 0.005;  // relative; how far single runs of one thing differ beyond what their steps tell
+  double run_to_run = 0.005;  // relative; how far single runs of one thing differ beyond what their steps show
   Statistic statistic = Statistic::mean;
   // Relative: how far apart two states of a machine may lie, in either of which a run may be as a whole. 0: it has one.
   double states = 0.1;
@@ -42,7 +42,7 @@ bool is_contended(const RunFigure& run);
 // How runs of two sides scatter, in logarithms: what an estimate of further runs goes by.
 struct Scatter {
   double center = 0;  // of log(B / A)
-  // Of one run of A plus one run of B: as measured between runs, and as assumed however well they agree.
+  // The variance of one run of A plus one of B: as measured between runs, and as assumed however well they agree.
   double measured_variance = 0, assumed_variance = 0;
   double variance_of_floors = 0;          // what remains however many runs there are
   double room_below = 0, room_above = 0;  // by what waiting cost, the interval is longer
@@ -68,7 +68,7 @@ struct TestResult {
   std::vector<std::string> notes;      // what a reader of the verdict should know
   // The chance of such a ratio, or one farther from 1, where the sides do not differ; none where nothing is by chance.
   std::optional<double> chance;
-  // Of "cannot tell": with about so many runs a side in all, taken in turns, there would be a verdict, by what these
+  // Beside "cannot tell": about so many runs a side in all, taken in turns, would give a verdict, by what these
   // runs have shown. None where more runs would not help: the spread is not known, or others use the GPU.
   std::optional<std::size_t> runs_to_settle;
   std::optional<Scatter> scatter;  // of the statistic

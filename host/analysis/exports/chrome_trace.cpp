@@ -51,7 +51,7 @@ Json args_of(const record::CaseRecord& record) {
 }
 
 void add_steps(const record::CaseRecord& record, int process, double begin_us, Trace& trace) {
-  const record::Phase* step = step_of(record);
+  const record::Phase* step = record::step_of(record.result);
   if (!step) return;
   const double inner = static_cast<double>(
       record.result.sampling ? std::max<std::int64_t>(1, record.result.sampling->inner.value_or(1)) : 1);
@@ -69,15 +69,12 @@ double add_case(const record::CaseRecord& record, int process, double begin_us, 
   const record::WallTimes& wall = record.result.wall;
   double stage_us = begin_us, measure_us = begin_us;
   std::vector<std::pair<const char*, double>> stages;
-  for (const auto& [name, seconds] :
-       {std::pair{"load", wall.load_s}, std::pair{"create", wall.create_s}, std::pair{"setup", wall.setup_s},
-        std::pair{"warmup", wall.warmup_s}, std::pair{"measure", wall.measure_s}, std::pair{"finish", wall.finish_s},
-        std::pair{"verify", wall.verify_s}, std::pair{"peak", wall.peak_s}, std::pair{"destroy", wall.destroy_s}})
-    if (seconds && *seconds > 0) stages.emplace_back(name, *seconds * 1e6);
+  for (const auto& [name, time] : record::WallTimes::stages())
+    if (const record::Number& seconds = wall.*time; seconds && *seconds > 0) stages.emplace_back(name, *seconds * 1e6);
   double all_us = 0;
   for (const auto& [name, us] : stages) all_us += us;
   // An imported case has steps alone.
-  if (const record::Phase* step = step_of(record); stages.empty() && step && step->mean_ms)
+  if (const record::Phase* step = record::step_of(record.result); stages.empty() && step && step->mean_ms)
     all_us = *step->mean_ms * 1e3 * static_cast<double>(std::max<std::int64_t>(1, step->n.value_or(1)));
   trace.slice(process, track_of_cases, name_of(record), begin_us, std::max(all_us, wall.case_s.value_or(0) * 1e6),
               args_of(record));

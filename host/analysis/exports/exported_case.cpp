@@ -4,8 +4,6 @@
 
 namespace assay::host::exports {
 
-const record::Phase* step_of(const record::CaseRecord& record) { return record::find(record.result.phases, "step"); }
-
 std::string name_of(const record::CaseRecord& record) {
   std::string name = record.identity.workload;
   for (const auto& [axis, value] : record.identity.axes) name += "/" + axis + ":" + to_text(value);

@@ -78,7 +78,7 @@ std::string google_benchmark_json(const std::vector<results::TabledRun>& runs) {
       const std::string name = names.of(run, record);
       Json& context = all["context"];
       if (!context.contains("date")) context["date"] = record.started, context["host_name"] = record.host;
-      const record::Phase* step = step_of(record);
+      const record::Phase* step = record::step_of(record.result);
       if (!step || !step->mean_ms) {
         Json entry = entry_of(name, 1, 0);
         entry["error_occurred"] = true;

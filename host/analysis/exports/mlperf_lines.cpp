@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of one case, whose time goes on with each interval. `line` counts those of all cases: no two are the same,
+// The lines of one case, whose time advances with each interval. `line` counts those of all cases: no two are the same,
 // as where several ranks have logged one.
 class CaseLines {
  public:
@@ -51,7 +51,7 @@ std::string lines_of(const record::CaseRecord& record, std::int64_t& line) {
   for (const auto& [name, value] : record.identity.params) lines.point(name, json_of(value));
   lines.add("INTERVAL_START", "run_start", nullptr);
   Json stats = Json::object();
-  const record::Phase* step = step_of(record);
+  const record::Phase* step = record::step_of(record.result);
   if (step && step->mean_ms) {
     lines.go_on(*step->mean_ms * static_cast<double>(step->n.value_or(1)));
     stats["step_mean_ms"] = *step->mean_ms;

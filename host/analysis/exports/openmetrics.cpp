@@ -95,7 +95,7 @@ void add_case(const record::CaseRecord& record, const std::string& labels, Write
   const record::CaseResult& result = record.result;
   writer.add("assay_case_ok", "1 where the case is ok, 0 otherwise", "",
              labels + fmt::format(",status=\"{}\"", result.status_text()), result.is_ok() ? 1 : 0);
-  if (const record::Phase* step = step_of(record))
+  if (const record::Phase* step = record::step_of(record.result))
     for (const auto& [name, ms] :
          {std::pair{"mean", step->mean_ms}, std::pair{"std", step->std_ms}, std::pair{"min", step->min_ms},
           std::pair{"p50", step->p50_ms}, std::pair{"p90", step->p90_ms}, std::pair{"p99", step->p99_ms},

@@ -123,11 +123,11 @@ int forecast_steps(const ForecastRequest& request) {
   const std::vector<StepFamily> families = step_families(cases, left_out);
   for (const std::string& one : left_out) results::say_on_stderr("left out: " + one);
   if (families.empty())
-    throw UsageError(
-        fmt::format("no case tells the collectives of a training step and their times; expected cases of ddp that are "
-                    "ok, as {} makes "
-                    "them",
-                    commands_for("ddp-strategies")));
+    throw UsageError(fmt::format(
+        "no case reports the collectives of a training step and their times; expected cases of ddp that are "
+        "ok, as {} makes "
+        "them",
+        commands_for("ddp-strategies")));
   const Wires all_wires = wires_of(cases, families, allowed);
   const std::string among =
       allowed.empty() ? "" : fmt::format(" (of those on the {} ranks of --from-ranks)", fmt::join(allowed, ", "));
@@ -143,7 +143,7 @@ int forecast_steps(const ForecastRequest& request) {
       results::say_on_stderr(fmt::format("left out: {}: {}", family.label, why));
     };
     if (one.from.empty() || (wants_several && *one.from.rbegin() < 2)) {
-      leave_out(fmt::format("no record on two ranks or more{}, and one rank does not tell how its collectives run; {}",
+      leave_out(fmt::format("no record on two ranks or more{}, and one rank does not show how its collectives run; {}",
                             among,
                             allowed.empty() ? "run its experiment once more with --set run.ranks=2"
                                             : "name numbers of ranks that RUN has, or leave out --from-ranks"));
@@ -153,7 +153,7 @@ int forecast_steps(const ForecastRequest& request) {
     const auto known = all_wires.find(link);
     if (wants_several && known == all_wires.end()) {
       leave_out(
-          fmt::format("no record tells what messages cost on {}{}; expected all_reduce there, on two ranks or more, "
+          fmt::format("no record shows what messages cost on {}{}; expected all_reduce there, on two ranks or more, "
                       "over several sizes: {}{}",
                       link.text(), among, command_for("all-reduce", is_on_cpu(family)),
                       link.between_machines ? ", on as many machines" : ""));

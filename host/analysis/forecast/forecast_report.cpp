@@ -45,7 +45,7 @@ constexpr std::size_t sizes_to_judge_by = 3;
 constexpr double far_off = 0.3;
 
 std::string costs_of(const Wire& wire) {
-  if (!wire.tells_latency) return "latency not known, of one size alone, ";
+  if (!wire.has_latency) return "latency not known, of one size alone, ";
   std::string text;
   if (wire.algorithm != Algorithm::direct || wire.latency_s > 0)
     text += fmt::format("{:.3g} us for each step of the algorithm, ", wire.latency_s * us_of_a_s);
@@ -65,12 +65,12 @@ std::string sentence_of(const Wire& wire) {
 
 // What a direct collective costs for each rank more is not to be seen where all records are of one number of ranks.
 std::string assumed_of_messages(const Wire& wire) {
-  if (wire.message_s > 0) return "a rank sends a message to each other one, and each takes the time that is told above";
+  if (wire.message_s > 0) return "a rank sends a message to each other one, and each takes the time above";
   return wire.rank_counts > 1
              ? "a rank sends a message to each other one, all at once, and only their bytes take time, as the records "
                "show"
              : "a rank sends a message to each other one, all at once, and only their bytes take time: records of one "
-               "number of ranks do not tell more (all_reduce on two numbers of ranks would)";
+               "number of ranks do not show more (all_reduce on two numbers of ranks would)";
 }
 
 std::vector<std::string> assumed(const FamilyForecast& one) {
@@ -87,7 +87,7 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
     lines.push_back(
         "links between machines are as those that were measured (--ranks-per-machine gives them their own)");
   for (const Wire& wire : one.assumptions.wires)
-    if (is_direct(wire) && wire.tells_latency) lines.push_back(assumed_of_messages(wire));
+    if (is_direct(wire) && wire.has_latency) lines.push_back(assumed_of_messages(wire));
   const MeasuredStep& basis = basis_of(*one.family, one.from, one.forecasts.back().ranks);
   if (basis.machines > 1 && !one.assumptions.network)
     lines.push_back(fmt::format("as many ranks to a machine as in the record on {} ranks and {} machines", basis.ranks,
@@ -160,8 +160,8 @@ std::string json_of(const std::vector<FamilyForecast>& families, const Wires& wi
     for (const Wire& wire : of_link)
       all["wires"].push_back({{"link", link.text()},
                               {"algorithm", name_of(wire.algorithm)},
-                              {"latency_us", wire.tells_latency ? Json(wire.latency_s * us_of_a_s) : Json()},
-                              {"message_us", wire.tells_latency ? Json(wire.message_s * us_of_a_s) : Json()},
+                              {"latency_us", wire.has_latency ? Json(wire.latency_s * us_of_a_s) : Json()},
+                              {"message_us", wire.has_latency ? Json(wire.message_s * us_of_a_s) : Json()},
                               {"seconds_per_byte", wire.seconds_per_byte},
                               {"points", wire.points},
                               {"sizes", wire.sizes},

@@ -1,4 +1,4 @@
-// What is expected on many ranks, as tables for people and JSON for programs, each with what it assumes.
+// The forecast as tables for people and JSON for programs, each with its assumptions.
 #pragma once
 #include "forecast/step_forecast.hpp"
 

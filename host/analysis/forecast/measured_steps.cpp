@@ -63,7 +63,7 @@ bool agrees(const Grouping& grouping, const std::string& kind, const Params& par
 }
 
 // The number of its grouping for each record, in no order. One that says less than others joins those that it agrees
-// with, where these are one grouping; where it could belong to several, nothing says to which, and it is apart.
+// with, where these are one grouping; where it could belong to several, it stays separate.
 std::vector<std::size_t> groupings_of(const std::vector<const CaseRecord*>& records) {
   std::map<std::pair<std::string, Params>, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < records.size(); ++i) alike[{kind_of(*records[i]), params_of(*records[i])}].push_back(i);
@@ -158,7 +158,7 @@ void tell_apart(std::vector<StepFamily>& families) {
 
 bool is_amount(const std::optional<double>& x) { return x && std::isfinite(*x) && *x >= 0; }
 
-// Collectives that run beside the backward: as the workload's strategy says, or else as their times tell. On one rank
+// Collectives that run beside the backward: as the workload's strategy says, or else as their times show. On one rank
 // nothing is under way that could overlap.
 bool overlaps(const CaseRecord& r, int ranks) {
   if (ranks < 2) return false;
@@ -177,7 +177,7 @@ std::string why_not(const CaseRecord& r) {
   const bool is_graph = execution && to_text(*execution) == "graph";
   if (std::find(missing.begin(), missing.end(), "collectives") != missing.end())
     return metric(r, "messages") ? "what it counts as 'messages' need not be all-reduces, and only steps whose "
-                                   "collectives are can be expected (those of ddp, which tell 'collectives')"
+                                   "collectives are can be expected (those of ddp, which report 'collectives')"
                                  : "it has no figure 'collectives', the number of a step's all-reduces, as ddp has it";
   if (missing.size() == 1 && missing.front() == "communication_ms" && is_graph)
     return "it has no figure 'communication_ms', since nothing times single collectives in a graph; run it with "
@@ -312,7 +312,8 @@ std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families) {
   std::vector<WirePoint> points;
   for (const StepFamily& family : families)
     for (const MeasuredStep& step : family.steps) {
-      // Beside the backward a collective takes longer than alone: it tells the wire only where nothing ran beside it.
+      // Beside the backward a collective takes longer than alone: it measures the wire only where nothing ran beside
+      // it.
       if (step.ranks < 2 || step.collectives == 0 || step.overlaps) continue;
       // The mean of small and large ones stands for both only where both are sent in one way.
       if (step.small_collectives > 0 && step.small_collectives < step.collectives && step.link.library == "gloo")

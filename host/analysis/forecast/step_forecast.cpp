@@ -61,12 +61,12 @@ Message all_messages(const MeasuredStep& basis, int ranks, const Assumptions& a,
   return all;
 }
 
-// A step without its communication, as it is told on the most ranks.
+// A step without its communication, as measured on the most ranks.
 double compute_of(const MeasuredStep& step) {
   return step.silent_s ? *step.silent_s : std::max(0.0, step.step_s - step.exposed_s);
 }
 
-// Of collectives beside the backward each is ready when its share of it is done; the last one has nothing left to hide
+// Each collective beside the backward is ready when its share of it is done; the last one has nothing left to hide
 // behind.
 double exposed_of(const MeasuredStep& basis, double communication_s, double backward_s) {
   if (!basis.overlaps || basis.collectives < 1) return communication_s;
@@ -140,11 +140,11 @@ std::string contradiction_in(const StepFamily& family, const std::set<int>& from
     if (then.compute_s + then.exposed_s <= most_beyond_measured * basis->step_s) continue;
     const double alone_s = all_messages(*basis, basis->ranks, assumptions, true).seconds;
     const std::string of_collectives =
-        basis->ranks < 2 ? ""
-                         : fmt::format(" and {:.4g} ms of waiting for {:g} collectives ({})",
-                                       then.exposed_s * ms_of_a_s, basis->collectives,
-                                       alone_s > basis->communication_s ? "as messages are told to cost on its link"
-                                                                        : "as its own records say");
+        basis->ranks < 2
+            ? ""
+            : fmt::format(" and {:.4g} ms of waiting for {:g} collectives ({})", then.exposed_s * ms_of_a_s,
+                          basis->collectives,
+                          alone_s > basis->communication_s ? "as messages cost on its link" : "as its own records say");
     return fmt::format(
         "the records contradict each other {}: a step took {:.4g} ms, but is said to have {:.4g} ms of computing "
         "({}){}",

@@ -23,8 +23,8 @@ struct Assumptions {
 };
 
 // The step of the family that the one on so many ranks is expected from: of those on the ranks in `from` the one on the
-// most that are not more than these, or else on the fewest. One rank tells nothing of several: they are expected from
-// two or more, of which `from` has one.
+// most that are not more than these, or else on the fewest. One rank shows nothing of several: they are expected from
+// two or more; `from` names one of them.
 const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from, int ranks);
 
 struct StepForecast {

@@ -46,7 +46,7 @@ double ring_or_tree_volume(Collective collective, int ranks) {
   return 1;
 }
 
-// Of a message: Gloo's own, and those of TCP with time stamps and of IP, once more for the acknowledgement.
+// Headers of a message: Gloo's own, and those of TCP with time stamps and of IP, once more for the acknowledgement.
 constexpr double head_bytes = 48 + 2 * (32 + 20);
 // Pieces of a broadcast: its root sends the next ones while others pass one on.
 constexpr double piece_bytes = 1024 * 1024;
@@ -85,7 +85,7 @@ Terms terms_of(Algorithm algorithm, const WirePoint& p) {
 }
 
 // The factors of some of the terms (bits of `chosen`) with the least sum of squares, by elimination. Nothing where the
-// points do not tell them apart.
+// points do not separate them.
 std::optional<Terms> least_squares(unsigned chosen, std::span<const Terms> rows) {
   std::array<std::array<double, most_terms + 1>, most_terms> m{};  // normal equations
   for (const Terms& row : rows)
@@ -200,10 +200,10 @@ std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> point
   if (rows.empty()) return std::nullopt;
   Wire wire{.algorithm = algorithm, .points = rows.size(), .sizes = sizes.size(), .rank_counts = ranks.size()};
   const unsigned of_steps = algorithm == Algorithm::direct && !between_machines ? message_term : latency_term;
-  // Of one size and one number of ranks nothing tells the two apart: it is taken for all bytes.
-  wire.tells_latency = least_squares(of_steps | byte_term, rows).has_value();
+  // One size on one number of ranks does not separate the two: it is taken for all bytes.
+  wire.has_latency = least_squares(of_steps | byte_term, rows).has_value();
   const Fit fit =
-      wire.tells_latency ? fit_of(algorithm, between_machines, ranks.size(), rows) : best_fit(byte_term, rows);
+      wire.has_latency ? fit_of(algorithm, between_machines, ranks.size(), rows) : best_fit(byte_term, rows);
   wire.latency_s = fit.factors[0], wire.message_s = fit.factors[1], wire.seconds_per_byte = fit.factors[2];
   for (const WirePoint& p : points)
     if (counts(p))

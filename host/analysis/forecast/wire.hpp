@@ -1,4 +1,4 @@
-// What a message costs between ranks: a latency for each step of the collective's algorithm, a time for each message
+// The cost of a message between ranks: a latency for each step of the collective's algorithm, a time for each message
 // that a rank sends where it sends many at once, and a time for each byte of them. The model is Hockney's (1994), with
 // the overhead of LogP (Culler et al. 1993); steps and volumes of ring and tree are those of Thakur, Rabenseifner and
 // Gropp, "Optimization of Collective Communication Operations in MPICH" (2005), those of direct are sdk/comm/gloo's.
@@ -23,7 +23,7 @@ std::optional<Collective> collective_named(std::string_view name);
 enum class Algorithm { ring, tree, direct };
 const char* name_of(Algorithm algorithm);
 
-// Which device and library, and what lies between the ranks: measurements of one link say nothing of another.
+// Which device and library, and what lies between the ranks: measurements of one link do not apply to another.
 struct Link {
   std::string device, library;
   bool between_machines = false;  // ranks on several machines; else on one
@@ -34,7 +34,7 @@ struct Link {
   std::vector<Algorithm> algorithms() const;
 };
 
-// Of one collective on one rank.
+// What one collective asks of one rank.
 struct Demand {
   double steps = 0;     // messages that wait for one another
   double messages = 0;  // of direct: that a rank sends. Of the others each step is one, and this is 0
@@ -59,14 +59,15 @@ struct Wire {
   double latency_s = 0, message_s = 0, seconds_per_byte = 0;
   double worst = 0;  // the largest relative difference between a point and the model
   std::size_t points = 0, sizes = 0, rank_counts = 0;
-  bool tells_latency = false;  // there were several sizes: bytes are told apart from latency and messages
+  bool has_latency = false;  // there were several sizes: bytes are separated from latency and messages
 };
 
 // The latency, the time of a message and that of a byte, none below 0, with the least sum of squares of relative
 // differences. Points of one rank, which has no link, do not count; nothing where none is left. All are of one link.
 //
-// Of direct, ranks on one machine have no latency: what they wait for is each other's work. Between machines points of
-// one number of ranks are taken for latency alone; of several the time of a message is taken where they show it.
+// With the direct algorithm, ranks on one machine have no latency: what they wait for is each other's work. Between
+// machines points of one number of ranks are taken for latency alone; of several the time of a message is taken where
+// they show it.
 std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> points);
 
 // Measurements fit the other algorithm much better.

@@ -24,9 +24,9 @@ struct Part {
   double looks = 1;
 };
 
-// A shorter part does not tell how much its levels resemble each other.
+// A shorter part does not show how much its levels resemble each other.
 constexpr double kShortestPart = 10;
-// Of the error that may be made, this part is the whole stretch's, and its parts have the rest.
+// The whole stretch has this part of the error that may be made; its parts have the rest.
 constexpr double kShareOfWhole = 0.8;
 // The chance of a shift is that at one place, given how strong resemblances may be. That of the clearest of n places is
 // up to so many times n as large, as simulated for strengths from 0 to 0.99 and 12 to 200 levels.
@@ -56,8 +56,8 @@ std::vector<Part> parts_of(Stretch s) {
   return parts;
 }
 
-// Runs that are otherwise than the one before and the one after, by more than runs differ, are accidents. Two of them
-// beside each other are none, if they agree. Returns the places of the others.
+// A run that differs from the one before and the one after, by more than runs differ, is an accident. Two of them
+// beside each other are no accidents if they agree. Returns the places of the others.
 std::vector<std::size_t> without_accidents(std::span<const double> levels, double least_distance) {
   constexpr double times_usual = 5;
   std::vector<double> jumps;
@@ -113,7 +113,8 @@ class Exchanges {
       : runs_(runs.begin(), runs.end()), least_distance_(least_distance) {}
 
   bool are_rarely_above(double contrast, double most_chance) {
-    // Ten of them above it are as many as tell 1 from 2 in a thousand; of long series fewer, whose tail is estimated.
+    // Ten of them above it are enough to separate 1 from 2 in a thousand; of long series fewer, whose tail is
+    // estimated.
     constexpr double above_to_tell = 10, most_orders = 20000, most_work = 2e7;
     const double work_of_one = static_cast<double>(std::max<std::size_t>(1, runs_.size())) * 2 * 8;
     const double orders =
@@ -140,7 +141,7 @@ class Exchanges {
     return largest_contrast(kept, parts->second, sums_);
   }
 
-  // Of a Gumbel distribution with the mean and deviation of the contrasts that were drawn.
+  // The tail of a Gumbel distribution with the mean and deviation of the contrasts that were drawn.
   double chance_by_tail(double contrast) const {
     constexpr double euler = 0.5772156649, pi_by_root_6 = 1.2825498302;
     const double mean = mean_of(largest_);

@@ -38,7 +38,7 @@ class Index {
   Index(const std::filesystem::path& file, std::vector<std::string>& warnings);
 
   // Makes it say what lies below these folders now. A file that has not changed (size and time) is not read again.
-  // Returns how many were read. What cannot be read is told in `warnings`.
+  // Returns how many were read. `warnings` names what cannot be read.
   std::size_t refresh(const std::vector<std::filesystem::path>& folders, std::vector<std::string>& warnings);
 
   // Below the folders that were refreshed last. By time, then by place.

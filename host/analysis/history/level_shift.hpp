@@ -1,5 +1,5 @@
 // A step in a short series of levels that resemble each other. Each level is the one before it, times a resemblance,
-// and noise (an autoregression of first order); how strong the resemblance is, few levels do not tell, so that all
+// and noise (an autoregression of first order); few levels do not show how strong the resemblance is, so that all
 // strengths count, each by how well it explains the series (Bayesian model averaging; docs/history.md has the reasons).
 #pragma once
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace assay::host::history {
 
 struct LevelShift {
   std::size_t at = 0;  // the first level after it
-  // Of a step of such a size at this very place, where there is none; 1 where nothing was found.
+  // The chance of a step of such a size at this very place where nothing changed; 1 where nothing was found.
   double chance = 1;
 };
 

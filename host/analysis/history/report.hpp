@@ -1,4 +1,4 @@
-// What `assay history` prints.
+// The output of `assay history`.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

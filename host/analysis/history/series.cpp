@@ -73,7 +73,7 @@ class Records {
     return index < entry->second.size() ? std::optional(entry->second[index]) : std::nullopt;
   }
   static results::RunSource source_at(const fs::path& run) {
-    std::vector<std::string> ignored;  // the index has told them
+    std::vector<std::string> ignored;  // the index has reported them
     if (results::is_folder(run)) return results::run_source(run, ignored);
     results::RunSource source;
     if (auto summary = results::read_summary_file(run)) {
@@ -106,7 +106,7 @@ std::vector<std::size_t> taking_part(const std::vector<Point>& points) {
   return 2 * quiet.size() >= all.size() ? quiet : all;
 }
 
-// What says nothing of a figure, or says it a second time: the time of day, how a run was called, hashes beside
+// What does not explain a figure, or stands there twice: the time of day, how a run was called, hashes beside
 // versions.
 bool is_beside_the_point(const std::string& item) {
   return item.starts_with("command") || item.starts_with("invocation") || item == "captured" ||
@@ -172,7 +172,7 @@ void find_changes_of_all(std::vector<Growing>& all, Records& records, const Seri
   for (std::size_t i = 0; i < all.size(); ++i) tell_changes(all[i], places[i], found[i], records, options);
 }
 
-// Series of one experiment whose axes do not tell them apart are told by the parameters that do, two at most.
+// Series of one experiment that have equal axes are named by the parameters that differ, two at most.
 void tell_apart(std::vector<Growing>& all) {
   std::map<std::string, std::vector<Growing*>> alike;
   for (Growing& each : all)

@@ -19,7 +19,8 @@ struct Point {
   std::string host, revision;
   std::int64_t index = -1;  // of the case in its run
   double value = 0;         // the statistic of the run's steps
-  bool disturbed = false;   // others used the machine or the GPU meanwhile: it takes no part in changes where others do
+  bool disturbed =
+      false;  // others used the machine or the GPU meanwhile: it is left out of changes where others are there
 };
 
 struct Change {
@@ -57,7 +58,7 @@ struct SeriesOptions {
   compare::TestOptions test{.threshold = 0.01, .statistic = compare::Statistic::mean};
 };
 
-// In the order in which they first stand. What cannot be read is told in `warnings`; records without the metric are
+// In the order in which they first stand. `warnings` names what cannot be read; records without the metric are
 // left out, and counted.
 struct SeriesFound {
   std::vector<Series> series;

@@ -13,7 +13,7 @@
 
 namespace assay::host::imports {
 
-// A text that is none of the format, or lacks what a record needs. The words say what was expected.
+// A text that is not of the format, or lacks what a record needs. The words say what was expected.
 class ImportError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -46,7 +46,7 @@ struct Entry {
   const Json& json;
   std::string run_name, aggregate;  // "" of a repetition
 
-  // Tells benchmarks apart that have one name: a program may register it several times.
+  // Distinguishes benchmarks that have one name: a program may register it several times.
   std::string key() const {
     std::string all = run_name;
     for (const char* index : {"family_index", "per_family_instance_index", "threads", "repetitions"})
@@ -63,7 +63,7 @@ class Namesakes {
     if (const std::string key = entry.key(); std::find(keys.begin(), keys.end(), key) == keys.end())
       keys.push_back(key);
   }
-  // From 1; nothing where the name tells it from all others.
+  // From 1; nothing where no other has its name.
   std::optional<std::int64_t> number_of(const Entry& entry) const {
     const auto found = keys_.find(entry.run_name + fmt::format("\n{}", number_at(entry.json, "threads").value_or(1)));
     if (found == keys_.end() || found->second.size() < 2) return std::nullopt;

@@ -77,7 +77,7 @@ WallTime time_of(const fs::path& file, ImportedRun& run, const std::string& aske
   return changed_at(file);
 }
 
-// Tells what is known of the machine that made the result, which is not this one.
+// What is known of the machine that made the result, which is not this one.
 std::string environment_of(const std::string& file_name, const std::string& sha256, const Format& format,
                            const std::string& host, const std::string& revision, const std::vector<std::string>& notes,
                            std::size_t earlier) {
@@ -94,8 +94,8 @@ std::string environment_of(const std::string& file_name, const std::string& sha2
 // however many files are imported.
 class EarlierImports {
  public:
-  // The run that has the same file; nothing where there is none. `stamp`: of the time that the user gives, which tells
-  // measurements apart; "" where he gives none.
+  // The run that has the same file; nothing where there is none. `stamp`: of the time that the user gives, which
+  // distinguishes measurements apart; "" where he gives none.
   std::optional<fs::path> find(const fs::path& runs, const std::string& sha256, const std::string& stamp) {
     const auto [first, last] = of(runs).equal_range(sha256);
     for (auto each = first; each != last; ++each)
@@ -129,7 +129,7 @@ class EarlierImports {
   std::map<fs::path, Runs> by_folder_;
 };
 
-// A run is told by its experiment. This one cannot be run, and says so to whoever tries.
+// A run is identified by its experiment. This one cannot be run, and says so to whoever tries.
 std::string experiment_of(const std::string& name, const Format& format, const fs::path& file) {
   return fmt::format(
       "# Imported by `assay import` from {} ({}). There is nothing to run.\nschema = 1\nname = "
@@ -138,7 +138,7 @@ std::string experiment_of(const std::string& name, const Format& format, const f
       one_line(file.filename().string()), format.name, name, format.name);
 }
 
-// A file that was read and understood, and of which nothing is written yet.
+// A file that was read and understood; nothing of it is written yet.
 struct ReadFile {
   fs::path file;
   const Format* format;
@@ -162,8 +162,7 @@ ReadFile read_one(const fs::path& file, const ImportRequest& request) try {
   if (request.experiment) run.name = folder_name(*request.experiment);
   fail_contradictions(run.records);
   if (const std::size_t repeats = number_repeats(run.records); repeats > 0)
-    run.notes.push_back(
-        fmt::format("nothing tells {} of its cases from each other; they are told apart as repeats", repeats));
+    run.notes.push_back(fmt::format("{} of its cases cannot be distinguished; they become repeats", repeats));
   const WallTime time = time_of(file, run, request.date.value_or(""));
   const std::string host = request.host.value_or(run.host);
   return {file, &format, hash.hex(), host, std::move(run), time};

@@ -129,7 +129,7 @@ std::string from_utf16(std::string_view bytes, bool is_little) {
 LogLine without_prefixes(std::string_view line) {
   LogLine result{.source = {}, .time = {}, .text = line};
   if (result.text.ends_with('\r')) result.text.remove_suffix(1);
-  // A pod's log of an mpirun has several of them: one time, and two sources, of which the inner one counts.
+  // A pod's log of an mpirun has several of them: one time and two sources; the inner source counts.
   bool has_time = false;
   int sources = 0;
   const auto take_source = [&] {

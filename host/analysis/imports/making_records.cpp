@@ -205,7 +205,7 @@ void add_bandwidth(record::CaseRecord& record, const std::string& name, double g
 void fail_contradictions(std::vector<record::CaseRecord>& records) {
   constexpr double rounding = 1 + 1e-9;
   for (record::CaseRecord& record : records) {
-    const record::Phase* step = record.result.is_ok() ? record::find(record.result.phases, "step") : nullptr;
+    const record::Phase* step = record.result.is_ok() ? record::step_of(record.result) : nullptr;
     if (!step || !step->mean_ms) continue;
     const double mean = *step->mean_ms, least = step->min_ms.value_or(mean), most = step->max_ms.value_or(mean);
     if (least <= mean * rounding && mean <= most * rounding) continue;

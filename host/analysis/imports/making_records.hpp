@@ -1,4 +1,4 @@
-// What all formats make records with.
+// Helpers by which all formats make records.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,7 +24,7 @@ Json parsed(std::string_view text);
 // A number, or a text that is one ("1.25e-06"); nothing where it is neither, or not finite.
 std::optional<double> number_of(const Json& value);
 std::optional<double> number_at(const Json& object, const char* key);
-// A count: nothing where it is not whole, negative, or above 2^53, of which doubles know no single one.
+// A count: nothing where it is not whole, negative, or above 2^53, where doubles skip whole numbers.
 std::optional<std::int64_t> count_of(std::optional<double> number);
 // A size as a parameter: a count, or the text as it stands where no count holds it, so that two sizes stay two.
 Value size_of(const std::string& text);
@@ -45,7 +45,7 @@ Value value_of_text(const std::string& text);
 // their text. A name that another value has already gets `owner` before it.
 void add_flat_params(const Json& object, const std::string& owner, record::Named<Value>& params);
 
-// An `ok` record that nobody has verified, and of which nobody knows who else used the machine.
+// An `ok` record that nobody has verified, and it is not known who else used the machine.
 record::CaseRecord new_record(const std::string& workload, std::size_t index);
 // Makes it a failed one, without times and rates.
 void fail(record::CaseRecord& record, std::string reason);
@@ -59,7 +59,7 @@ void add_bandwidth(record::CaseRecord& record, const std::string& name, double g
 // Makes records failed whose least time is above the mean, or the mean above the most.
 void fail_contradictions(std::vector<record::CaseRecord>& records);
 
-// Cases that nothing tells apart become repeats of one, so that none of them stands in for another; says how many.
+// Cases that cannot be distinguished become repeats of one, so that none of them stands in for another; says how many.
 std::size_t number_repeats(std::vector<record::CaseRecord>& records);
 // Axes are the parameters that vary over the records, in their order.
 void set_axes(std::vector<record::CaseRecord>& records);

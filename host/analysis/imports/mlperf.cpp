@@ -26,7 +26,7 @@ void add_value(const std::string& name, double value, OpenRun& run) {
   run.series.push_back({name, {value}});
 }
 
-// A setting stands once in the parameters; one that is told again with another value keeps both.
+// A setting stands once in the parameters; one that is logged again with another value keeps both.
 void add_setting(const std::string& key, const Json& value, record::Named<Value>& params) {
   const auto plain = value.is_structured() ? std::optional<Value>(value.dump()) : value_of(value);
   if (!plain) return;
@@ -51,7 +51,7 @@ void finish(OpenRun& run, record::CaseRecord& record) {
   }
 }
 
-// Tells intervals of one name apart that overlap; "" where no epoch is named.
+// Distinguishes overlapping intervals of one name; "" where no epoch is named.
 std::string epoch_of(const Json& event) {
   const auto metadata = event.find("metadata");
   if (metadata == event.end()) return "";
@@ -99,7 +99,7 @@ void take_event(const Json& event, OpenRun& run, record::CaseRecord& record, std
     if (status != "success")
       return fail(record, "run_stop has the status '" + (status.empty() ? "none" : status) + "'");
     const double ms = run.run_started && time_ms ? *time_ms - *run.run_started : 0;
-    if (!is_time_ms(ms)) return fail(record, "the time from run_start to run_stop is none");
+    if (!is_time_ms(ms)) return fail(record, "run_stop does not come after run_start");
     record.result.phases.emplace();
     record.result.phases->emplace_back("step", step_of_mean(ms, std::nullopt, 1));
   } else if (type == "INTERVAL_START" && key.ends_with("_start")) {

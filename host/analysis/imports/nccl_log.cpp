@@ -201,7 +201,7 @@ class Reader {
     open_tear_ = false;
   }
 
-  // Of jobs that began and did not print their columns, nothing is in the rows.
+  // Jobs that began and did not print their columns have no rows.
   void close_section() {
     if (sections_.empty()) return;
     NcclSection& section = sections_.back();

@@ -1,7 +1,7 @@
 // A log of nccl-tests as its parts: each start of a program is a section with its own name, ranks, columns and end.
 //
 // A log may have several programs one after another, several jobs side by side (a build without MPI under mpirun: each
-// process is a job of its own), and rows that other output has torn.
+// process is a separate job), and rows that other output has torn.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// What the programs of nccl-tests print: a line of `#` for each rank and for the columns, then a row for each size,
+// Reads the output of nccl-tests: a line of `#` for each rank and for the columns, then a row for each size,
 // with the mean time of an operation in microseconds out of place and in place, and a verdict at the end.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -46,7 +46,7 @@ struct Cell {
 };
 
 // Whether the row itself says that a result is wrong. Older programs print the largest error, which of whole numbers
-// is none, and of others below a bound that their source has for each type.
+// is 0, and of others below a bound that their source has for each type.
 std::optional<bool> is_wrong(const Cell& cell) {
   if (const auto count = cell.figure("#wrong")) return *count > 0;
   const auto error = cell.figure("error");
@@ -98,7 +98,7 @@ void note_other_columns(const NcclSection& section, std::set<std::string>& other
   if (section.columns.trailing_words > 0) others.insert("timestamp");
 }
 
-// All ranks of a section, and how they are grouped: a split makes groups with a size of their own.
+// All ranks of a section, and how they are grouped: a split makes groups with another size.
 void set_ranks(const NcclSection& section, record::CaseRecord& record) {
   const std::vector<NcclRank>& ranks = section.jobs.front();
   std::map<std::int64_t, std::size_t> groups;
@@ -247,7 +247,7 @@ ImportedRun run_of_nccl_log(const NcclLog& log, const ImportOptions& options) {
     for (const auto& job : section.jobs)
       if (job.size() != section.jobs[0].size())
         throw ImportError(fmt::format(
-            "jobs of {} and of {} ranks wrote this log side by side, and nothing says which row is whose; import each "
+            "jobs of {} and of {} ranks wrote this log side by side, and which row is whose is not known; import each "
             "one's output by itself",
             section.jobs[0].size(), job.size()));
     const std::size_t first = run.records.size();

@@ -47,7 +47,7 @@ std::map<std::int64_t, std::string> devices_in(const Json& root) {
   return names;
 }
 
-// Of a typed value: {"name": ..., "type": "int64", "value": "1024"}.
+// A typed value: {"name": ..., "type": "int64", "value": "1024"}.
 std::optional<Value> axis_value(const Json& axis) {
   const auto value = axis.find("value");
   if (value == axis.end()) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<Value> axis_value(const Json& axis) {
   return value_of(*value);
 }
 
-// Figures of one state, of which one that cannot be makes a failed case: what else would be true of it?
+// Figures of one state. An impossible one fails the case: its other figures are not to be trusted either.
 class Figures {
  public:
   explicit Figures(const Summaries& summaries) : summaries_(summaries) {}
@@ -139,7 +139,7 @@ ImportedRun read_nvbench(std::string_view text, const ImportOptions& options) {
       if (const auto found = id ? devices.find(*id) : devices.end(); found != devices.end()) {
         record.result.device->name = found->second;
         record.result.device->ordinal = static_cast<std::int32_t>(*id);
-        // Of several devices in one file each is a case of its own.
+        // Each of several devices in one file is a separate case.
         if (devices.size() > 1) record.identity.params.emplace_back("device", fmt::format("{} {}", *id, found->second));
       }
       if (const auto skipped = state.find("is_skipped"); skipped != state.end() && *skipped == true) {

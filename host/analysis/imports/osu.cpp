@@ -1,5 +1,5 @@
-// What the OSU micro-benchmarks print: a line with the test's name, lines of settings, a line of columns, and a row for
-// each size. A log may have several tests. osu_mbw_mr may print two tables with a column for each window size, and
+// Reads the OSU micro-benchmarks' output: a line with the test's name, lines of settings, a line of columns, and a row
+// for each size. A log may have several tests. osu_mbw_mr may print two tables with a column for each window size, and
 // osu_init prints one sentence.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +36,7 @@ bool is_line_of_columns(const std::vector<std::string>& names) {
          names[0].ends_with("MB/s");
 }
 
-// "#        1      2      4": the window sizes over the columns of one kind of figure; empty where it is none.
+// "#        1      2      4": the window sizes over the columns of one kind of figure; empty where the line is not one.
 std::vector<std::string> windows_in(const std::vector<std::string_view>& words) {
   std::vector<std::string> windows;
   for (std::size_t i = 1; i < words.size(); ++i) {

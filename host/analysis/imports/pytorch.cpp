@@ -36,7 +36,7 @@ const Json& part(const Json& entry, const char* key) {
   return found != entry.end() && found->is_object() ? *found : none;
 }
 
-// What tells one case from another: the words of benchmark and model, and what is plain of their extra information.
+// What distinguishes the cases: the words of benchmark and model, and what is plain of their extra information.
 record::Named<Value> params_of(const Json& entry) {
   record::Named<Value> params;
   const auto add = [&params](const std::string& key, const Json& value) {

@@ -79,7 +79,7 @@ BrowserOutput document_of(const fs::path& browser, const fs::path& page, const f
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const ChildEnd end = run_in_child(
-      [&](const Tell&) {
+      [&](const Send&) {
         redirect(STDOUT_FILENO, document);
         redirect(STDERR_FILENO, words);
         execv(browser.c_str(), pointers.data());

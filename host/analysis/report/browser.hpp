@@ -1,4 +1,4 @@
-// A browser without a window, which draws a page and tells what became of it.
+// A browser without a window, which draws a page and reports what became of it.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -10,7 +10,7 @@ namespace assay::host::report {
 std::optional<std::filesystem::path> find_browser();
 
 struct BrowserOutput {
-  std::string document;      // as it is once the page is loaded; "" where the browser told nothing
+  std::string document;      // as it is once the page is loaded; "" where the browser returned nothing
   std::string how_it_ended;  // "exit code 0"
   std::string last_words;    // the last line of what it said besides
 };

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::host::report {
 namespace {
@@ -36,7 +37,7 @@ Json steps_json(const record::Phase& step, std::size_t samples) {
   return out;
 }
 
-// The workload's phases; the step is told apart.
+// The workload's phases; the step stands elsewhere.
 Json phases_json(const record::Named<record::Phase>& phases, NameList& names) {
   Json out = Json::array();
   for (const auto& [name, phase] : phases)
@@ -88,7 +89,7 @@ Json counted_kernels_json(const record::CounterProfile& profile) {
   return kernels;
 }
 
-// Of the step, or of a case that Nsight Compute has counted, which has no rate of its step, of its kernels.
+// The step's rates, or the kernels' in a case that Nsight Compute has counted, which has no rate of its step.
 Json roofline_json(const record::CaseResult& result, SharedNames& names) {
   Json out = Json::object();
   if (result.ncu) {
@@ -100,16 +101,20 @@ Json roofline_json(const record::CaseResult& result, SharedNames& names) {
           rounded(static_cast<double>(result.work->flops) / static_cast<double>(result.work->bytes));
   }
   Json peaks = Json::array();
-  const auto add = [&](const std::optional<record::Peak>& peak, const char* kind) {
+  const auto add = [&](const std::optional<record::Peak>& peak, bool is_stated) {
     if (!peak) return;
-    const std::string name = fmt::format("{}: {} ({})", kind, peak->text, fmt::join(rates_of(*peak), ", "));
+    const std::string name =
+        fmt::format("{}: {} ({})", is_stated ? "stated" : "measured", peak->text, fmt::join(rates_of(*peak), ", "));
     const std::size_t place = names.peaks.place_of(name);
-    if (place == names.peak_figures.size()) names.peak_figures.push_back(*peak);
+    if (place == names.peak_figures.size()) {
+      names.peak_figures.push_back(*peak);
+      names.peak_is_stated.push_back(is_stated);
+    }
     peaks.push_back(place);
   };
   if (result.efficiency) {
-    add(result.efficiency->stated, "stated");
-    add(result.efficiency->measured, "measured");
+    add(result.efficiency->stated, true);
+    add(result.efficiency->measured, false);
   }
   out["peaks"] = std::move(peaks);
   return out;
@@ -144,6 +149,30 @@ Json telemetry_json(const record::CaseResult& result, NameList& names) {
   return out;
 }
 
+// The part of a rank's step in which it stood still for other ranks, the transfers included. Where a workload does not
+// report it, it is the phases that wait for nothing but ranks.
+std::optional<double> wait_ms(const record::RankEntry& rank) {
+  if (const Value* exposed = rank.metrics ? record::find(*rank.metrics, "exposed_ms") : nullptr)
+    if (const double* ms = std::get_if<double>(exposed)) return *ms;
+  std::optional<double> wait;
+  for (const char* name : {"communication_wait", "gradient_wait", "parameter_wait"})
+    if (const double* ms = rank.phases ? record::find(*rank.phases, name) : nullptr) wait = wait.value_or(0) + *ms;
+  return wait;
+}
+
+// Ranks whose steps end together take as long as each other, whoever is late: it is the one that waits least.
+void add_waits(const record::CaseResult& result, Json& out) {
+  const record::RankEntry* least = nullptr;
+  for (std::size_t i = 0; i < result.by_rank.size(); ++i) {
+    const record::RankEntry& rank = result.by_rank[i];
+    const std::optional<double> wait = wait_ms(rank);
+    if (!wait || !std::isfinite(*wait)) return;
+    out["list"][i]["wait"] = rounded(*wait);
+    if (!least || *wait < *wait_ms(*least)) least = &rank;
+  }
+  if (least) out["waited_for"] = least->rank;
+}
+
 Json ranks_json(const record::CaseResult& result) {
   Json list = Json::array();
   for (const record::RankEntry& rank : result.by_rank) {
@@ -157,6 +186,7 @@ Json ranks_json(const record::CaseResult& result) {
   Json out{{"list", std::move(list)}};
   if (result.straggler) out["straggler"] = {result.straggler->rank, rounded(result.straggler->share)};
   if (result.spread) out["spread"] = rounded(result.spread);
+  add_waits(result, out);
   return out;
 }
 
@@ -191,7 +221,7 @@ Json case_json(const record::CaseRecord& record, std::size_t samples, SharedName
   for (const auto& [key, value] : record.identity.axes) axes.push_back({key, one_line(to_text(value))});
   out["axes"] = std::move(axes);
   if (!result.is_ok()) out["failure"] = failure_json(result);
-  if (const record::Phase* step = record::find(result.phases, "step")) {
+  if (const record::Phase* step = record::step_of(result)) {
     out["steps"] = steps_json(*step, samples);
     if (Json phases = phases_json(*result.phases, names.phases); !phases.empty()) {
       out["phases"] = std::move(phases);

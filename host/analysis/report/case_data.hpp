@@ -1,4 +1,4 @@
-// What a page holds of one case: its figures for the plots, and why it failed. Texts go in as they are; the page shows
+// A page's data of one case: its figures for the plots, and why it failed. Texts go in as they are; the page shows
 // them as text, and page.cpp spells them so that they cannot leave the data.
 #pragma once
 #include "record/case_record.hpp"
@@ -10,7 +10,7 @@
 
 namespace assay::host::report {
 
-// Names that stand in many cases, of which a case holds the places alone.
+// Names that stand in many cases; a case holds only their places.
 class NameList {
  public:
   std::size_t place_of(const std::string& name);
@@ -23,6 +23,7 @@ class NameList {
 struct SharedNames {
   NameList phases, memory_kinds, telemetry, peaks;
   std::vector<record::Peak> peak_figures;  // one per name in `peaks`
+  std::vector<bool> peak_is_stated;        // by the maker; else measured
 };
 
 // `samples`: how many samples of the step a case may keep.

@@ -39,7 +39,7 @@ Json changes_json(const history::Series& series, std::size_t left_out) {
   for (const history::Change& change : series.changes) {
     Json entry{{"text", history::change_text(series, change)}, {"word", change.word}, {"ratio", rounded(change.ratio)}};
     if (change.worse) entry["worse"] = true;
-    // Of a change that lies before the points that are kept the text alone is told.
+    // A change that lies before the points that are kept has only its text.
     if (change.at > left_out) entry["at"] = change.at - left_out;
     changes.push_back(std::move(entry));
   }

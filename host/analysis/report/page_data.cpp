@@ -47,7 +47,7 @@ std::vector<std::string> between_runs(const Tabled& runs) {
         for (const results::TabledRun& run : runs) {
           std::set<std::string> in_run;
           for (const record::CaseRecord& other : run.records)
-            if (const Value* told = record::find(other.identity.params, key)) in_run.insert(to_text(*told));
+            if (const Value* value = record::find(other.identity.params, key)) in_run.insert(to_text(*value));
           is_one_in_each &= in_run.size() <= 1;
           all.merge(in_run);
         }
@@ -58,7 +58,7 @@ std::vector<std::string> between_runs(const Tabled& runs) {
 
 // What the tables of the runs show, the first run's in its order, each other column before the next one of its run that
 // is there already, so that a run of something else does not push the first one's aside. Machine, revision and
-// settings, by which `assay table` tells runs apart, are told by the page once for each run.
+// settings, by which `assay table` distinguishes runs, stand on the page once for each run.
 std::vector<std::string> columns_of(const Tabled& runs) {
   std::vector<std::string> columns;
   for (const results::TabledRun& run : runs) {
@@ -160,7 +160,7 @@ Json peaks_json(const SharedNames& names) {
   Json peaks = Json::array();
   for (std::size_t i = 0; i < names.peak_figures.size(); ++i)
     peaks.push_back({{"text", names.peaks.names()[i]},
-                     {"stated", names.peaks.names()[i].starts_with("stated")},
+                     {"stated", static_cast<bool>(names.peak_is_stated[i])},
                      {"gflop_per_s", rounded(names.peak_figures[i].gflop_per_s)},
                      {"gbytes_per_s", rounded(names.peak_figures[i].gbytes_per_s)}});
   return peaks;
@@ -225,9 +225,15 @@ Json page_data(const ReportedRuns& reported, const PageOptions& options) {
 
 std::string fitting_page(const ReportedRuns& reported, PageOptions options, std::size_t most_bytes) {
   constexpr std::size_t fewest_samples = 2'000;
+  std::size_t cases = 0;
+  for (const ReportedRun& run : reported.runs) cases += run.table.records.size();
+  // Many cases have their fewest samples on the first page, and half as many in all change nothing.
+  const auto is_least = [&] {
+    return samples_of_each_case(cases, options.samples) == samples_of_each_case(cases, fewest_samples);
+  };
   for (;; options.samples /= 2) {
     std::string page = page_text(page_data(reported, options));
-    if (page.size() <= most_bytes || options.samples <= fewest_samples) return page;
+    if (page.size() <= most_bytes || options.samples <= fewest_samples || is_least()) return page;
   }
 }
 

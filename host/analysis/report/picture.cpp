@@ -78,7 +78,7 @@ std::string picture_of(const Json& data, PictureFormat format, const fs::path& t
   const auto browser = find_browser();
   if (!browser)
     throw PictureError(
-        "a plot is drawn by Chromium, and there is none in PATH (chromium, chromium-browser, google-chrome); install "
+        "Chromium draws a plot, and PATH has none (chromium, chromium-browser, google-chrome); install "
         "the package chromium (Ubuntu: snap install chromium), or make the page by --format html, which any browser "
         "shows");
   const ScratchFolder scratch(target);

@@ -1,4 +1,4 @@
-// A single plot of a page as a file of its own, drawn by the page itself in a browser.
+// A single plot of a page as a separate file, drawn by the page itself in a browser.
 #pragma once
 #include "report/rounded.hpp"
 

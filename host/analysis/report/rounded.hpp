@@ -8,7 +8,7 @@ namespace assay::host::report {
 
 using Json = nlohmann::ordered_json;
 
-// Five significant digits. No number where there is none.
+// Five significant digits; null where there is no number.
 inline Json rounded(double number) {
   if (!std::isfinite(number)) return nullptr;
   if (number == 0) return 0;

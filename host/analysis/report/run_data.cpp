@@ -52,7 +52,7 @@ std::string plugin_text(const record::CaseRecord& record) {
   return fmt::format("{} {} ({})", record.identity.workload, plugin.version, plugin.build);
 }
 
-// Of the environments in which the records were made, each text once. Where that of a record is not there, a warning
+// Each text of the environments in which the records were made, once. Where that of a record is not there, a warning
 // says so, and the run's newest stands for it.
 std::string environment_text(const results::RunSource& source, const Records& records, const std::string& fact) {
   return counted(records, [&](const record::CaseRecord& record) {

@@ -1,4 +1,4 @@
-// What a page says of a run as a whole: what ran, on what, when, with which code, and what its cases were told to have.
+// A page's text on a run as a whole: what ran, on what, when, with which code, and what its cases were set to.
 #pragma once
 #include "report/rounded.hpp"
 #include "report/runs.hpp"

@@ -3,6 +3,7 @@
 #include "common/files.hpp"
 #include "compare/overview.hpp"
 #include "compare/sides.hpp"
+#include "results/find_runs.hpp"
 #include "results/reader.hpp"
 
 #include <fmt/format.h>
@@ -74,17 +75,17 @@ ReportedComparison split_and_compared(const std::vector<compare::Side>& sides, c
   return out;
 }
 
-// Of a folder with runs of several experiments: each is a side of its own, and those of a group are compared. A file
-// that is no run is told of, and does not keep the others from being shown.
+// Of a folder with runs of several experiments: each is a separate side, and those of a group are compared. A file
+// that is no run is reported; the others are shown all the same.
 void add_overview(const compare::Overview& overview, const compare::ComparisonOptions& options, ReportedRuns& out) {
   out.warnings = overview.warnings;
   out.warnings.insert(out.warnings.end(), overview.skipped.begin(), overview.skipped.end());
   std::map<std::size_t, std::vector<compare::Side>> groups;
-  std::vector<std::string> told_before;
+  std::vector<std::string> reported_before;
   for (std::size_t i = 0; i < overview.runs.size(); ++i) {
     const std::string path = (fs::path(overview.folder) / overview.runs[i].path).string();
     compare::Side side{compare::side_label(i), path, {}};
-    side.runs.push_back(compare::read_run(path, told_before));
+    side.runs.push_back(compare::read_run(path, reported_before));
     out.runs.push_back(reported(side.runs.front(), side.label));
     for (std::size_t group = 0; group < overview.groups.size(); ++group)
       if (std::find(overview.groups[group].begin(), overview.groups[group].end(), i) != overview.groups[group].end())
@@ -97,9 +98,10 @@ void check_has_records(const ReportedRuns& read, const std::vector<std::string>&
   const bool is_any = std::any_of(read.runs.begin(), read.runs.end(),
                                   [](const ReportedRun& run) { return !run.table.records.empty(); });
   if (is_any) return;
-  // A file that cannot be read has no finished case either, and another remedy.
+  // A file that cannot be read, or a batch that is not collected, has another remedy.
   std::vector<std::string> damages = read.warnings;
-  std::erase_if(damages, [](const std::string& text) { return text.ends_with("no case has finished there"); });
+  for (const ReportedRun& run : read.runs)
+    if (!results::is_batch(run.path)) std::erase(damages, results::text_of_no_records(run.path));
   throw results::NoRunError(
       fmt::format("{}: no case has finished there, so there is nothing to report; {}", fmt::join(given, ", "),
                   damages.empty() ? "run the experiment, or go on with it by 'assay run EXPERIMENT.toml --resume'"

@@ -43,19 +43,19 @@ class Reader {
   ~Reader() {
     if (is_open_) table_.close(reader_);
   }
-  void tell(DeviceState& state) const {
+  void fill(DeviceState& state) const {
     if (!is_open_) return;
     if (const char* note = table_.note(reader_)) state.note = note;
     assay_telemetry_limits limits{};
     limits.struct_size = sizeof limits;
     if (table_.limits(reader_, &limits) == ASSAY_OK) {
-      const auto told = [&limits](std::uint64_t bit, double value, std::optional<double>& to) {
+      const auto take = [&limits](std::uint64_t bit, double value, std::optional<double>& to) {
         if (limits.known & bit) to = value;
       };
-      told(ASSAY_LIMIT_MAX_SM_CLOCK, limits.max_sm_clock_mhz, state.max_sm_clock_mhz);
-      told(ASSAY_LIMIT_APPLICATION_SM_CLOCK, limits.application_sm_clock_mhz, state.application_sm_clock_mhz);
-      told(ASSAY_LIMIT_POWER, limits.power_w, state.power_limit_w);
-      told(ASSAY_LIMIT_DEFAULT_POWER, limits.default_power_w, state.default_power_limit_w);
+      take(ASSAY_LIMIT_MAX_SM_CLOCK, limits.max_sm_clock_mhz, state.max_sm_clock_mhz);
+      take(ASSAY_LIMIT_APPLICATION_SM_CLOCK, limits.application_sm_clock_mhz, state.application_sm_clock_mhz);
+      take(ASSAY_LIMIT_POWER, limits.power_w, state.power_limit_w);
+      take(ASSAY_LIMIT_DEFAULT_POWER, limits.default_power_w, state.default_power_limit_w);
       limits.driver[sizeof limits.driver - 1] = '\0';
       state.driver = limits.driver;
     }
@@ -93,14 +93,14 @@ DeviceState state_of(const std::shared_ptr<const plugin::DeviceLibrary>& library
     state.memory_total_mib = static_cast<double>(info.memory_total_bytes) / bytes_of_mib;
     state.memory_free_mib = static_cast<double>(info.memory_free_bytes) / bytes_of_mib;
     if (const void* table = device.api().get_extension(ASSAY_EXT_TELEMETRY))
-      Reader(*static_cast<const assay_telemetry*>(table), device.handle()).tell(state);
+      Reader(*static_cast<const assay_telemetry*>(table), device.handle()).fill(state);
   } catch (const std::exception& e) {
     state.problem = e.what();
   }
   return state;
 }
 
-// What the child tells, a line for each device.
+// What the child sends, a line for each device.
 Json told_json(const DeviceState& s) {
   Json json{{"ordinal", s.ordinal},      {"problem", s.problem},     {"name", s.name},
             {"libraries", s.libraries},  {"bus", s.bus_address},     {"uuid", s.uuid},
@@ -158,18 +158,18 @@ std::vector<DeviceKind> ask_devices() {
     ChildOptions options;
     options.deadline = patience;
     const ChildEnd end = run_in_child(
-        [&kind](const Tell& tell) {
+        [&kind](const Send& send) {
           const DeviceKind found = ask_devices_of_kind(kind);
           Json json{{"problem", found.problem}, {"devices", Json::array()}};
           for (const DeviceState& device : found.devices) json["devices"].push_back(told_json(device));
-          tell(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+          send(json.dump(-1, ' ', false, Json::error_handler_t::replace));
         },
         options);
     DeviceKind found{kind, "", {}};
-    const Json told = Json::parse(end.told, nullptr, false);
-    if (told.is_object()) {
-      found.problem = told.at("problem");
-      for (const Json& device : told.at("devices")) found.devices.push_back(state_from(device));
+    const Json answer = Json::parse(end.text, nullptr, false);
+    if (answer.is_object()) {
+      found.problem = answer.at("problem");
+      for (const Json& device : answer.at("devices")) found.devices.push_back(state_from(device));
     } else {
       found.problem = end.is_overdue ? fmt::format("its backend gave no answer within {} s", patience.count())
                                      : fmt::format("asking its backend ended with {}", end.how());

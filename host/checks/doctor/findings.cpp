@@ -56,7 +56,7 @@ Texts driver_old(const Facts& f) {
               fmt::format("the driver is {}, and CUDA 13 needs {} or later", f.machine.driver, least_driver));
 }
 
-// What a missing or an old driver explains is not told a second time.
+// What a missing or an old driver explains is not reported a second time.
 Texts gpu_unusable(const Facts& f) {
   const DeviceKind* cuda = f.kind("cuda");
   if (!cuda || f.machine.driver.empty() || driver_is_old(f.machine)) return {};
@@ -250,7 +250,7 @@ Texts few_files(const Facts& f) {
   return when(files && *files < 1024, fmt::format("a process may open {} files", files.value_or(0)));
 }
 
-// Of the variables that are set, those named.
+// Those of the named variables that are set.
 Texts set_to(const Facts& f, std::string_view name, bool (*counts)(const std::string&)) {
   for (const auto& [key, value] : f.machine.variables)
     if (key == name && counts(value)) return {fmt::format("{}={}", key, value)};

@@ -1,4 +1,4 @@
-// What would spoil a measurement on a machine, and what to do about it: one row for each thing that is looked for.
+// Findings that would spoil a measurement on a machine, with remedies: one row for each check.
 #pragma once
 #include <span>
 #include <string>
@@ -35,7 +35,7 @@ struct FindingRow {
   Severity severity;
   const char* effect;  // what it does to a measurement
   const char* remedy;
-  // Where it is so, a text for each time; empty where all is well, and where the machine does not tell.
+  // A text for each place where it is so; empty where all is well, and where the machine does not say.
   std::vector<std::string> (*find)(const Facts&);
 };
 std::span<const FindingRow> all_findings();

@@ -78,7 +78,7 @@ std::string file_system_of(std::string_view mounts, const fs::path& path) {
     std::string device, place, kind;
     if (!(words >> device >> place >> kind)) return;
     const fs::path mounted = unescaped(place);
-    // Of two mounts on one place the later one covers the other.
+    // A later mount on one place covers the earlier one.
     if (!lies_below(path, mounted) || mounted.string().size() < deepest.string().size()) return;
     deepest = mounted;
     type = kind;
@@ -135,7 +135,7 @@ std::vector<GpuOnBus> gpus_on_bus(const fs::path& sys) {
     return number && *number >= 0 && *number < 1000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
   };
   for (fs::directory_iterator it(sys / "bus/pci/devices", error), end; !error && it != end; it.increment(error)) {
-    // Display controllers of NVIDIA; an audio part of the same card is none.
+    // Display controllers of NVIDIA, without the audio part of the same card.
     if (word_in(it->path() / "vendor") != "0x10de" || !word_in(it->path() / "class").starts_with("0x03")) continue;
     found.push_back({it->path().filename(), small(it->path() / "current_link_width"),
                      small(it->path() / "max_link_width"), small(it->path() / "numa_node")});

@@ -17,9 +17,9 @@ std::string word_in(const std::filesystem::path& file);
 std::optional<std::int64_t> number_in_file(const std::filesystem::path& file);
 // "always [madvise] never" -> "madvise".
 std::string chosen_word(std::string_view text);
-// Of the lines "key: value kB" of /proc/meminfo.
+// A number of the lines "key: value kB" of /proc/meminfo.
 std::optional<double> mib_of(std::string_view meminfo, std::string_view key);
-// The type of the file system that `path` lies on, by /proc/self/mounts: "ext4"; "" where nothing tells it.
+// The type of the file system that `path` lies on, by /proc/self/mounts: "ext4"; "" where it is not known.
 std::string file_system_of(std::string_view mounts, const std::filesystem::path& path);
 
 // The ticks that each process has run, with its name, by its number.

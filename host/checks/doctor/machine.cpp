@@ -154,7 +154,7 @@ void add_gpus(const fs::path& root, Machine& machine) {
   });
 }
 
-// Of the folder, or the nearest one above it that is there.
+// Looks at the folder, or the nearest one above it that is there.
 void add_results(const MachineSource& source, Machine& machine) {
   std::error_code error;
   fs::path folder = fs::absolute(source.results, error).lexically_normal();

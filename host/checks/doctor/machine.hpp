@@ -1,4 +1,5 @@
-// What of a machine matters to a measurement, beside its devices: read from /proc, /sys and the limits of this process.
+// The facts of a machine that matter to a measurement, beside its devices: read from /proc, /sys and the limits of this
+// process.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -17,7 +18,7 @@ struct Neighbour {
   double processors = 0;  // of their time, over the window: 1 is one processor
 };
 
-// A graphics processor as the PCI bus tells of it, whether or not a driver knows it.
+// A graphics processor as the PCI bus lists it, whether or not a driver knows it.
 struct GpuOnBus {
   std::string address;                         // "0000:18:00.0"
   std::optional<int> link_width, widest_link;  // lanes in use, and that both ends have
@@ -27,7 +28,7 @@ struct GpuOnBus {
 struct Machine {
   // Processors.
   std::string model;
-  std::size_t processors = 0, usable = 0, numa_nodes = 1;  // 0: the kernel does not tell
+  std::size_t processors = 0, usable = 0, numa_nodes = 1;  // 0: the kernel does not say
   std::optional<double> quota_cores;
   std::vector<std::pair<std::string, std::size_t>>
       governors;                 // with the number of processors of each; none: no scaling here
@@ -42,7 +43,7 @@ struct Machine {
   std::optional<double> load_1min;
   // Memory.
   std::optional<double> memory_total_mib, memory_available_mib, memory_limit_mib, swap_used_mib;
-  std::string huge_pages;  // of anonymous memory: "always", "madvise", "never"; "": not told
+  std::string huge_pages;  // of anonymous memory: "always", "madvise", "never"; "": not known
   std::optional<std::uint64_t> reserved_huge_pages;
   std::optional<double> shared_memory_mib;  // the size of /dev/shm
   // What the kernel allows.
@@ -73,7 +74,7 @@ struct MachineSource {
   bool is_here() const { return root == "/"; }
 };
 
-// Takes the window, and some milliseconds. What a machine does not tell is absent, or empty. Of a folder that stands
+// Takes the window, and some milliseconds. What a machine does not report is absent, or empty. Of a folder that stands
 // for another machine, what only this one's kernel answers (processors of this process, disk, limits, variables) is
 // absent.
 Machine look_at_machine(const MachineSource& source);

@@ -45,7 +45,7 @@ class Page {
   std::string page_;
 };
 
-// What is there to be told, separated by commas.
+// The parts that are known, separated by commas.
 class Parts {
  public:
   void add(bool is_told, const std::string& text) {
@@ -73,7 +73,7 @@ std::string processor_text(const Machine& m) {
 std::string clocks_text(const Machine& m) {
   Parts parts;
   for (const auto& [name, count] : m.governors) parts.add(true, fmt::format("governor {} on {}", name, count));
-  parts.add(m.governors.empty(), "governor and clocks not told");
+  parts.add(m.governors.empty(), "governor and clocks not known");
   parts.add(!m.frequency_driver.empty(), m.frequency_driver);
   parts.add(m.turbo.has_value(), m.turbo.value_or(false) ? "turbo on" : "turbo off");
   parts.add(!m.clock.empty(), "clock source " + m.clock);

@@ -1,4 +1,4 @@
-// What `assay doctor` prints.
+// The output of `assay doctor`.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -14,9 +14,9 @@
 namespace assay::host::plan {
 namespace {
 
-constexpr std::size_t questions_of_child = 2000, questions_worth_a_child = 8;
+constexpr std::size_t questions_of_child = 10'000, questions_worth_a_child = 8;
 
-// What one child was asked, and what it told.
+// What one child was asked, and what it answered.
 struct Share {
   std::size_t next, end;
   std::vector<nlohmann::json> answers;
@@ -30,54 +30,54 @@ std::string line_of(const nlohmann::json& answer) {
 
 // Takes the whole lines of a child. The question that it did not live through is answered by `answer_of_death`.
 void take_answers(const ChildEnd& end, std::size_t asked, Share& share, const Patience& patience,
-                  const std::function<nlohmann::json(const std::string& how)>& answer_of_death) {
+                  const AnswerOfDeath& answer_of_death) {
   std::size_t at = 0;
   while (share.next < asked) {
-    const std::size_t line_end = end.told.find('\n', at);
+    const std::size_t line_end = end.text.find('\n', at);
     if (line_end == std::string::npos) break;
-    nlohmann::json told = nlohmann::json::parse(end.told.substr(at, line_end - at), nullptr, false);
+    nlohmann::json answer = nlohmann::json::parse(end.text.substr(at, line_end - at), nullptr, false);
     at = line_end + 1;
-    if (told.is_object() && told.contains("no")) throw plugin::PluginError(told["no"].get<std::string>());
-    if (told.is_discarded()) break;
-    share.answers.push_back(std::move(told));
+    if (answer.is_object() && answer.contains("no")) throw plugin::PluginError(answer["no"].get<std::string>());
+    if (answer.is_discarded()) break;
+    share.answers.push_back(std::move(answer));
     ++share.next;
   }
   if (share.next == asked) return;
   if (end.is_overdue) ++share.overdue;
   share.answers.push_back(answer_of_death(
-      end.is_overdue ? fmt::format("more than {} s without an end", patience.of_question.count() / 1000) : end.how()));
+      end.is_overdue ? ChildDeath{fmt::format("more than {} s without an end", patience.of_question.count() / 1000)}
+                     : ChildDeath{end.how(), end.signal()}));
   ++share.next;
   if (share.overdue < patience.most_overdue) return;
   for (; share.next < share.end; ++share.next)
     share.answers.push_back(
-        answer_of_death(fmt::format("{} others that took too long, after which it was not asked", share.overdue)));
+        answer_of_death({fmt::format("{} others that took too long, after which it was not asked", share.overdue)}));
 }
 
 }  // namespace
 
 std::vector<nlohmann::json> ask_children(std::size_t count, const std::function<Answer()>& open_in_child,
-                                         const std::function<nlohmann::json(const std::string& how)>& answer_of_death,
-                                         const Patience& patience) {
+                                         const AnswerOfDeath& answer_of_death, const Patience& patience) {
   const std::size_t parts =
       std::clamp<std::size_t>(count / questions_worth_a_child, 1, std::max(1U, std::thread::hardware_concurrency()));
   std::vector<Share> shares;
   for (std::size_t p = 0; p < parts; ++p) shares.push_back({count * p / parts, count * (p + 1) / parts, {}});
   for (;;) {
-    std::vector<std::function<void(const Tell&)>> children;
+    std::vector<std::function<void(const Send&)>> children;
     std::vector<std::pair<Share*, std::size_t>> asked;
     for (Share& share : shares) {
       if (share.next == share.end) continue;
       const std::size_t first = share.next, last = std::min(share.end, first + questions_of_child);
       asked.emplace_back(&share, last);
-      children.emplace_back([&open_in_child, first, last](const Tell& tell) {
+      children.emplace_back([&open_in_child, first, last](const Send& send) {
         Answer answer;
         try {
           answer = open_in_child();
         } catch (const std::exception& e) {
-          tell(line_of(nlohmann::json{{"no", e.what()}}));
+          send(line_of(nlohmann::json{{"no", e.what()}}));
           return;
         }
-        for (std::size_t i = first; i < last; ++i) tell(line_of(answer(i)));
+        for (std::size_t i = first; i < last; ++i) send(line_of(answer(i)));
       });
     }
     if (children.empty()) break;

@@ -9,7 +9,7 @@
 namespace assay::host::plan {
 namespace {
 
-constexpr double usual_seconds_an_operation = 2e-6;  // where nothing tells
+constexpr double usual_seconds_an_operation = 2e-6;  // where no record says
 constexpr double pull = 2e-3;                        // to the common factor, against squares of relative errors
 
 double median(std::vector<double> values) {
@@ -22,7 +22,7 @@ double median(std::vector<double> values) {
 template <class T>
 void take(const record::Named<Value>& settings, const char* name, T& into) {
   if (const Value* value = record::find(settings, name))
-    if (const T* told = std::get_if<T>(value)) into = *told;
+    if (const T* read = std::get_if<T>(value)) into = *read;
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& re
                                        const plugin::WorkloadSchema& schema, const std::string& device_name) {
   std::vector<EarlierCase> cases;
   for (const record::CaseRecord& record : records) {
-    const record::Phase* const step = record::find(record.result.phases, "step");
+    const record::Phase* const step = record::step_of(record.result);
     if (!record.result.is_ok() || record.identity.workload != schema.id || !step || !step->mean_ms ||
         !(*step->mean_ms > 0) || !record.result.device || record.result.device->name != device_name)
       continue;
@@ -40,8 +40,8 @@ std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& re
     // gained since has a default that does what was done before.
     bool is_known = true;
     for (const plugin::ParamSpec& p : schema.params) {
-      const Value* const told = record::find(record.identity.params, p.name);
-      const Value& value = told ? *told : p.default_value;
+      const Value* const recorded = record::find(record.identity.params, p.name);
+      const Value& value = recorded ? *recorded : p.default_value;
       is_known = is_known && value.index() == p.default_value.index();
       if (is_known) earlier.request.values.params[p.name] = value;
     }

@@ -1,9 +1,9 @@
-// What an earlier run on the same device says of how far from the roofline steps are, and so how long others will take.
+// Expected times: an earlier run on the same device shows how far from the roofline steps are.
 //
 // The time of a step is taken as a sum: of each kind of operation the least time that the device's peaks allow, times a
 // factor, and a time for each operation, which stands for what a kernel costs however small it is. The factors are
 // fitted to the earlier cases of the same choices (execution, precision, ...) by least squares of the relative error,
-// none below 0, and drawn to one common factor where the cases do not tell them apart.
+// none below 0, and drawn to one common factor where the cases do not separate them.
 #pragma once
 #include <array>
 #include <map>
@@ -39,17 +39,17 @@ struct Fit {
   double largest_error = 0;  // of a case that was fitted, relative
   double seconds(const Features& features) const;
 };
-// Of at least one case; seconds above 0.
+// Takes at least one case; seconds above 0.
 Fit fit(const std::vector<Features>& features, const std::vector<double>& seconds);
 
 // Beyond this factor between a case and all that it stands on no time is expected. Up to 25 times single sizes of the
-// decoder told those of others within 21% (docs/plan.md); of a tiny one xl, 1,386 times as large, was expected to
+// decoder predicted those of others within 21% (docs/plan.md); of a tiny one xl, 1,386 times as large, was expected to
 // take 1,185 ms eagerly and takes 49 in a graph.
 inline constexpr double most_beyond = 30;
 
 enum class WhyNoTime {
   nothing_alike,  // no earlier case has the same choices, switches and ranks
-  no_peaks,       // the device's description states none of what they use, of which a time is a multiple
+  no_peaks,       // the device's description states no peak that they use
   not_planned,    // they could not be walked through
   too_far,        // beyond `most_beyond`
 };
@@ -66,9 +66,9 @@ class Calibration {
     double largest_error = 0;          // of them
     double beyond = 1;  // how many times the largest of them, or the smallest, the case is; 1: between them
   };
-  // The result is empty where no earlier case has the same choices and as many ranks, or none of these tells anything.
+  // The result is empty where no earlier case has the same choices and as many ranks, or none of these is usable.
   std::optional<Expected> expected(const experiment::Case& values, std::int32_t ranks, const Walk& walk) const;
-  // Why there is none: of the earlier cases with the same choices and as many ranks.
+  // Why it is empty: of the earlier cases with the same choices and as many ranks.
   WhyNoTime why_none(const experiment::Case& values, std::int32_t ranks) const;
 
  private:
@@ -82,7 +82,7 @@ class Calibration {
     Fit fit;
   };
   std::vector<Group> groups_;
-  std::map<std::string, WhyNoTime> unused_;  // by the key of a group: why some case of it tells nothing
+  std::map<std::string, WhyNoTime> unused_;  // by the key of a group: why some case of it is not usable
 };
 
 // The median of `values` over the cases whose size is nearest to `here`, or a quarter farther than that. Sizes are

@@ -30,12 +30,12 @@ std::size_t kind_of_kernel(const record::CountedKernel& kernel) {
 }
 
 experiment::DeviceDescription device_of_record(const CaseRecord& r) {
-  const record::Device& told = r.result.device.value();
+  const record::Device& recorded = r.result.device.value();
   experiment::DeviceDescription device;
   device.file = "the run's record";
-  device.kind = told.kind, device.name = told.name;
-  device.memory_total_mib = told.memory_total_mib.value_or(0);
-  device.compute_units = told.compute_units.value_or(0);
+  device.kind = recorded.kind, device.name = recorded.name;
+  device.memory_total_mib = recorded.memory_total_mib.value_or(0);
+  device.compute_units = recorded.compute_units.value_or(0);
   return device;
 }
 
@@ -49,7 +49,7 @@ run::LoadedExperiment experiment_of_run(const fs::path& run, const std::vector<s
   throw UsageError(fmt::format("{} cannot be planned: {}", file.string(), result.mistakes.at(0).to_string()));
 }
 
-// The walk of the record's case; null, and a line for the user, where there is none.
+// The walk of the record's case; null, and a line for the user, where it has none.
 const Walk* walk_of(const CaseRecord& r, const CasesPlan& planned) {
   for (const PlannedCase& c : planned.cases) {
     if (c.request.values.index != r.identity.index) continue;

@@ -19,16 +19,16 @@
 namespace assay::host::plan {
 namespace {
 
-// What is not free once the device is open, in a process of its own: the driver's part of every process.
+// What is not free once the device is open, read in a separate process: the driver's part of every process.
 double held_when_open_mib(const std::string& kind) {
-  const ChildEnd end = run_in_child([&](const Tell& tell) {
+  const ChildEnd end = run_in_child([&](const Send& send) {
     const plugin::OpenDevice device(plugin::find_device(kind), 0);
     const assay_device_info info = device.info();
-    tell(fmt::format("{}", info.memory_total_bytes - std::min(info.memory_total_bytes, info.memory_free_bytes)));
+    send(fmt::format("{}", info.memory_total_bytes - std::min(info.memory_total_bytes, info.memory_free_bytes)));
   });
   if (!end.is_clean())
     throw experiment::DeviceFileError(fmt::format("opening the device '{}' ended with {}", kind, end.how()));
-  return std::stod(end.told) / mib;
+  return std::stod(end.text) / mib;
 }
 
 struct MeasuredPeaks {
@@ -83,7 +83,7 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
   if (device.memory_gbytes_per_s <= 0 && measured.memory_gbytes_per_s <= 0)
     throw experiment::DeviceFileError(fmt::format(
         "the bandwidth of {} is in no table; give a run on it by --from: a workload that tries its peaks, such as the "
-        "decoder, tells them in its record; or try it out by --probe",
+        "decoder, has them in its record; or try it out by --probe",
         device.name));
   std::string process;
   if (device.kind != "cpu") {
@@ -105,7 +105,7 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
   }
   if (probed) sources += probed->sources;
   for (const char* key : {"memory_total_mib", "compute_units"})
-    sources += fmt::format("{} = {}\n", key, experiment::toml_text("as the driver tells it"));
+    sources += fmt::format("{} = {}\n", key, experiment::toml_text("as the driver reports it"));
   return fmt::format(
       "# This file states what the device of one machine is, as `assay describe-device` found it.\n\n"
       "kind = {}\nname = {}\nmemory_total_mib = {:.1f}\ncompute_units = {}\n\n[peak]\n{}{}{}\n[source]\n{}",

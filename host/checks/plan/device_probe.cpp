@@ -29,13 +29,13 @@ const assay_probe* probes_of(const plugin::OpenDevice& device) {
 }
 
 // "key TAB n|t TAB value", one line each.
-assay_probe_sink sink_to(const Tell& tell) {
-  return {sizeof(assay_probe_sink), const_cast<Tell*>(&tell),
+assay_probe_sink sink_to(const Send& send) {
+  return {sizeof(assay_probe_sink), const_cast<Send*>(&send),
           [](void* context, const char* key, double value) noexcept {
-            (*static_cast<const Tell*>(context))(fmt::format("{}{}n{}{}\n", key, separator, separator, value));
+            (*static_cast<const Send*>(context))(fmt::format("{}{}n{}{}\n", key, separator, separator, value));
           },
           [](void* context, const char* key, const char* value) noexcept {
-            (*static_cast<const Tell*>(context))(fmt::format("{}{}t{}{}\n", key, separator, separator, value));
+            (*static_cast<const Send*>(context))(fmt::format("{}{}t{}{}\n", key, separator, separator, value));
           }};
 }
 
@@ -49,14 +49,15 @@ std::optional<Found> found_in(const std::string& line) {
   const std::size_t kind = line.find(separator), value = line.find(separator, kind + 1);
   const std::size_t dot = line.find('.');
   if (value == std::string::npos || dot == std::string::npos || dot > kind) return std::nullopt;
-  const std::string told = line.substr(value + 1);
+  const std::string written = line.substr(value + 1);
   Found found{line.substr(0, dot), line.substr(dot + 1, kind - dot - 1), "", {}};
   if (line[kind + 1] == 't') {
-    found.text = experiment::toml_text(told);
+    found.text = experiment::toml_text(written);
     return found;
   }
   double number = 0;
-  if (std::from_chars(told.data(), told.data() + told.size(), number).ec != std::errc() || !std::isfinite(number))
+  if (std::from_chars(written.data(), written.data() + written.size(), number).ec != std::errc() ||
+      !std::isfinite(number))
     return std::nullopt;
   found.text = fmt::format("{:.6g}", number), found.number = number;
   return found;
@@ -81,32 +82,32 @@ std::string one_line(std::string text) {
 ProbedDevice probe_device(const std::string& kind) {
   ProbedDevice probed;
   std::vector<std::string> names;
-  const ChildEnd asked = run_in_child([&](const Tell& tell) {
+  const ChildEnd asked = run_in_child([&](const Send& send) {
     const plugin::OpenDevice device(plugin::find_device(kind), 0);
     if (const assay_probe* const probe = probes_of(device))
-      tell(fmt::format("{}\n{}", device.info().libraries, probe->names));
+      send(fmt::format("{}\n{}", device.info().libraries, probe->names));
   });
   if (!asked.is_clean()) throw UsageError(fmt::format("opening the device '{}' ended with {}", kind, asked.how()));
-  if (asked.told.empty())
+  if (asked.text.empty())
     throw UsageError(
         fmt::format("the backend of the device '{}' has no probes (assay.probe/1); leave out --probe", kind));
-  std::istringstream told(asked.told);
+  std::istringstream words(asked.text);
   std::string libraries;
-  std::getline(told, libraries);
-  for (std::string name; told >> name;) names.push_back(name);
+  std::getline(words, libraries);
+  for (std::string name; words >> name;) names.push_back(name);
 
   std::map<std::string, std::string> tables;
   std::string failures;
   for (const std::string& name : names) {
     const ChildEnd end = run_in_child(
-        [&](const Tell& tell) {
+        [&](const Send& send) {
           const plugin::OpenDevice device(plugin::find_device(kind), 0);
-          const assay_probe_sink sink = sink_to(tell);
+          const assay_probe_sink sink = sink_to(send);
           const assay_status status = probes_of(device)->run(device.handle(), name.c_str(), &sink);
-          if (status != ASSAY_OK) tell(fmt::format("failure{}{}\n", separator, one_line(device.api().error_text())));
+          if (status != ASSAY_OK) send(fmt::format("failure{}{}\n", separator, one_line(device.api().error_text())));
         },
         {.deadline = deadline_of_probe});
-    std::istringstream lines(end.told);
+    std::istringstream lines(end.text);
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("failure\t")) {
         failures += fmt::format("# The probe '{}' failed: {}\n", name, line.substr(8));

@@ -1,4 +1,4 @@
-// What a device's backend finds out about it by trying (assay/probe.h), as tables of the device's file.
+// Figures that a device's backend measures (assay/probe.h), as tables of the device's file.
 #pragma once
 #include <array>
 #include <string>
@@ -16,7 +16,7 @@ struct ProbedDevice {
   std::array<double, experiment::arithmetics.size()> tflop_per_s{};
 };
 
-// Each probe runs in a process of its own, since a vendor's library may crash or hang in it. Throws UsageError where
+// Each probe runs in a separate process, since a vendor's library may crash or hang in it. Throws UsageError where
 // the backend has no probes.
 ProbedDevice probe_device(const std::string& kind);
 

@@ -44,7 +44,7 @@ void print_resumption(const experiment::Experiment& experiment, const run::Previ
   const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
                                   [](const run::PreviewedCase& c) { return c.state == State::done; });
   fmt::print("{}: {}, {} done; {}\n", experiment.name, count_of_cases(experiment.cases.size()), done,
-             preview.run_folder.empty() ? "a new run" : "goes on with " + one_line(preview.run_folder));
+             preview.run_folder.empty() ? "a new run" : "resumes " + one_line(preview.run_folder));
   if (!preview.passed_over.empty()) fmt::print("note: {}\n", one_line(preview.passed_over));
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     const experiment::Case& c = experiment.cases[i];
@@ -54,7 +54,7 @@ void print_resumption(const experiment::Experiment& experiment, const run::Previ
   }
 }
 
-// Why nothing could be planned is told, and no mistake.
+// Prints why nothing could be planned; that is no mistake.
 struct DryRun {
   std::optional<ExperimentPlan> planned;
   std::string why_not_planned;
@@ -144,7 +144,7 @@ int show_batch_dry_run(const run::LoadedExperiment& loaded, std::int64_t gpus_pe
     fmt::print("\n{}\n", loaded.experiment.name);
     return show_plan_of_dry_run(loaded, options);
   }
-  fmt::print("\n{}: --device, as of `assay plan`, tells what its cases will take\n", loaded.experiment.name);
+  fmt::print("\n{}: `assay plan` with --device says what its cases will take\n", loaded.experiment.name);
   return report_what_plugin_refuses(loaded, options);
 }
 

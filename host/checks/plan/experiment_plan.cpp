@@ -39,7 +39,7 @@ std::size_t place_of_word(const std::string& text, const std::string& word) {
   return std::string::npos;
 }
 
-// The parameter of which the plugin speaks and which the user has set: of several the one that stands first in the
+// The parameter that the plugin names and the user has set: of several the one that stands first in the
 // text. Where none is named, the place where the plugin is.
 experiment::Place place_of(const run::LoadedExperiment& loaded, const std::string& reason) {
   std::size_t first = std::string::npos;
@@ -147,7 +147,7 @@ experiment::DeviceDescription device_of_this_machine(const std::string& wanted) 
         fmt::format("the device '{}' of this machine cannot be used: {}; --device plans for "
                     "one that is not here: {}",
                     wanted, found.reason, fmt::join(experiment::described_devices(), ", ")));
-  // What came along knows more of a usual GPU than the driver tells.
+  // What came along knows more of a usual GPU than the driver reports.
   experiment::DeviceDescription device;
   for (const std::string& name : experiment::described_devices())
     if (experiment::DeviceDescription known = experiment::find_device_description(name);
@@ -209,7 +209,7 @@ ExperimentPlan plan_of(const run::LoadedExperiment& loaded, const PlanOptions& o
     }
   }
   ExperimentPlan result;
-  result.plan = plan_cases(request);
+  result.plan = plan_cases(std::move(request));
   for (std::size_t k = 0; k < walked.size(); ++k) all[walked[k]] = std::move(result.plan.cases[k]);
   if (walked.size() < all.size()) result.plan.node_hours_are_least = true;
   result.plan.cases = std::move(all);

@@ -24,7 +24,7 @@ struct PlanOptions {
   std::set<std::size_t> done;  // cases that take no time any more, by their place
 };
 
-// Of all cases, for one device. Those that run on another kind of device are not planned, and say so.
+// The plan of all cases, for one device. Those that run on another kind of device are not planned, and say so.
 struct ExperimentPlan {
   CasesPlan plan;
   std::optional<run::Estimate> estimate;      // where it was asked for, of the cases that are not done
@@ -39,8 +39,8 @@ bool is_fine(const CasesPlan& plan, const experiment::Experiment& experiment);
 
 // Prints the table of it, and what belongs below.
 void print_plan(const ExperimentPlan& planned, const std::string& largest = "");
-// What a dry run adds to its list of cases: the plan, and the mistakes that the plugin alone can tell. Returns the
-// exit code. That nothing could be planned is told, and no mistake.
+// What a dry run adds to its list of cases: the plan, and the mistakes that only the plugin can find. Returns the
+// exit code. That nothing could be planned is printed; it is no mistake.
 int show_plan_of_dry_run(const run::LoadedExperiment& loaded, const PlanOptions& options);
 // The same, of the mistakes alone.
 int report_what_plugin_refuses(const run::LoadedExperiment& loaded, const PlanOptions& options);
@@ -61,7 +61,7 @@ experiment::DeviceDescription usual_device(const std::string& kind);
 // "h200" and its like, or "auto", "cpu", "cuda" of this machine. Throws experiment::DeviceFileError.
 experiment::DeviceDescription device_asked_for(const std::string& given);
 
-// Of all runs that are named: run folders, cases.jsonl, summaries, folders with several of these. Throws NoRunError.
+// The records of all named runs: run folders, cases.jsonl, summaries, folders with several of these. Throws NoRunError.
 std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& given);
 
 }  // namespace assay::host::plan

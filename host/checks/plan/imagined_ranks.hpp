@@ -1,4 +1,4 @@
-// What joins ranks of which one alone is there: the others say what it says.
+// A stand-in for the service that joins ranks, where only one is there: the others answer as it does.
 #pragma once
 #include "wireup/key_value.hpp"
 

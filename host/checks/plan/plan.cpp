@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace assay::host::plan {
 namespace {
@@ -84,7 +85,7 @@ void add_least_time(PlannedCase& c, const experiment::DeviceDescription& device)
   if (const double peak = device.flops_per_s(c.walk.arithmetic); peak > 0) flops_s = c.walk.flops / peak;
   if (flops_s == 0)
     for (const std::size_t kind : {product_kind, attention_kind}) flops_s += c.walk.operations[kind].flops_s;
-  // What fits into the caches need not come from memory. Those of a processor are not told.
+  // What fits into the caches need not come from memory. A processor's are not known.
   const bool is_cached =
       device.kind == "cpu" || static_cast<double>(c.walk.at_step.total()) <= device.l2_cache_mib * mib;
   if (device.memory_gbytes_per_s > 0 && !is_cached) bytes_s = c.walk.bytes / (device.memory_gbytes_per_s * 1e9);
@@ -102,7 +103,7 @@ void add_least_time(PlannedCase& c, const experiment::DeviceDescription& device)
                                           : "events";
 }
 
-// A time that stands on cases which are too far away is none: neither is it shown nor do hours count it.
+// A time that stands on cases too far away counts as unknown: it is not shown, and hours leave it out.
 void add_expected(PlannedCase& c, const Calibration& calibration) {
   c.expected = calibration.expected(c.request.values, c.request.ranks, c.walk);
   if (!c.expected) {
@@ -131,10 +132,10 @@ void add_wall_time(PlannedCase& c) {
 
 }  // namespace
 
-CasesPlan plan_cases(const WalkedCases& request) {
+CasesPlan plan_cases(WalkedCases request) {
   CasesPlan plan;
   plan.device = request.device;
-  const std::vector<Walk> walks = walk_cases(request.plugin, request.device, request.cases);
+  std::vector<Walk> walks = walk_cases(request.plugin, request.device, request.cases);
   const std::vector<EarlierCase> earlier = earlier_cases(request.earlier, request.plugin.schema, request.device.name);
   std::vector<WalkRequest> again;
   for (const EarlierCase& each : earlier) again.push_back(each.request);
@@ -147,10 +148,11 @@ CasesPlan plan_cases(const WalkedCases& request) {
                                  return fits_into(walk, tried, request.device) == Fits::yes;
                                });
   bool collects = false, has_no_peak = false;
+  plan.cases.resize(walks.size());
   for (std::size_t i = 0; i < walks.size(); ++i) {
-    PlannedCase& c = plan.cases.emplace_back();
-    c.request = request.cases[i];
-    c.walk = walks[i];
+    PlannedCase& c = plan.cases[i];
+    c.request = std::move(request.cases[i]);
+    c.walk = std::move(walks[i]);
     c.fits = fits_into(c.walk, c.request, request.device);
     if (!request.largest.empty()) c.largest = largest[i];
     if (c.walk.state != WalkState::walked) {
@@ -186,7 +188,7 @@ CasesPlan plan_cases(const WalkedCases& request) {
                         [](const PlannedCase& c) { return c.expected && c.expected->step_s < c.least_step_s; });
       below > 0)
     plan.notes.push_back(fmt::format(
-        "{} of the expected times lie below the least ones: the earlier cases do not tell of such cases, or {} states "
+        "{} of the expected times lie below the least ones: the earlier cases do not cover such cases, or {} states "
         "smaller peaks than the device has",
         below, request.device.file));
   if (collects && request.device.link_gbytes_per_s == 0)

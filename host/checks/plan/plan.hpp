@@ -1,4 +1,4 @@
-// What a run will take, said before it runs: for each case its memory and whether that fits, the least time of a step
+// The plan of a run, made before it runs: for each case its memory and whether that fits, the least time of a step
 // and the one to be expected, and for all of them node-hours and disk.
 #pragma once
 #include <cstdint>
@@ -24,8 +24,8 @@ struct PlannedCase {
   double least_step_s = 0;  // by the stated peaks, of data from the device's memory; 0: not known
   std::string bound;        // what bounds it: "flops", "bytes", "link", "events"
   std::optional<Calibration::Expected> expected;
-  std::optional<WhyNoTime> why_no_time;  // where earlier cases of this workload and device tell none
-  double beyond = 1;                     // of a time that is too far from them to be told
+  std::optional<WhyNoTime> why_no_time;  // where earlier cases of this workload and device give none
+  double beyond = 1;                     // of a time that is too far from them to be predicted
   double least_s = 0;                    // of all its steps
   std::optional<double> expected_s;      // of the case, set-up and verification included
   std::optional<Largest> largest;        // with --largest
@@ -49,7 +49,7 @@ struct WalkedCases {
 };
 
 // Throws what walk_cases() throws.
-CasesPlan plan_cases(const WalkedCases& request);
+CasesPlan plan_cases(WalkedCases request);
 
 // What a process holds of a GPU beside what it asks for, where the device's file does not say it: as on an H200 with
 // driver 580, CUDA 13.0 and NCCL 2.28.

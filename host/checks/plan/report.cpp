@@ -197,7 +197,7 @@ std::string sentence_on(WhyNoTime why, const std::vector<const PlannedCase*>& ca
   return fmt::format(
       "{}larger or smaller than every earlier case with the same choices, switches and ranks by a factor of more than "
       "{:.0f} "
-      "(up to {}); a run of a nearer size given by --from tells one\n",
+      "(up to {}); a run of a nearer size, given by --from, allows one\n",
       none, most_beyond, group_thousands(fmt::format("{:.0f}", farthest)));
 }
 
@@ -217,7 +217,7 @@ std::string words_on_expected(const CasesPlan& plan) {
   }
   std::string text;
   if (expected > 0 && fewest == 1)
-    text = "expected times: some stand on one earlier case, which does not tell how good they are\n";
+    text = "expected times: some stand on one earlier case, so their error is not known\n";
   else if (expected > 0)
     text = fmt::format(
         "expected times: each stands on {} or more earlier cases, from whose times the fit is off by up to {:.1f}%\n",
@@ -283,7 +283,7 @@ json to_json(const CasesPlan& plan, const std::string& experiment, const std::st
         operations[operation_kinds[i]] = {
             {"count", sum.count}, {"flops", sum.flops}, {"bytes", sum.bytes}, {"least_ms", sum.least_s * 1e3}};
     one["rank"] = c.walk.rank;
-    one["told_by_plugin"] = c.walk.is_told;
+    one["told_by_plugin"] = c.walk.is_declared;
     one["memory"] = {{"peak_bytes", std::move(peak)},         {"at_step_bytes", std::move(at_step)},
                      {"peak_total_bytes", c.walk.peak_total}, {"beside_mib", c.beside_mib},
                      {"process_mib", c.process_mib},          {"process_peak_mib", c.peak_mib}};

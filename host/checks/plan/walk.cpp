@@ -66,7 +66,7 @@ class Walker {
     device_.emplace(backend, 0);
   }
 
-  // Of the first and the last rank the one that takes more.
+  // The first or the last rank, whichever takes more.
   Walk walk(const WalkRequest& request) {
     Walk most = walk_rank(request, 0);
     if (request.ranks == 1 || most.state != WalkState::walked) return most;
@@ -75,7 +75,7 @@ class Walker {
   }
 
  private:
-  // No file grows from here on: a setup that would make a data set first is told that there is no room.
+  // No file grows from here on: a setup that would make a data set first finds no room.
   static std::shared_ptr<const plugin::PluginLibrary> open_without_files(const fs::path& file) {
     const rlimit nothing{0, 0};
     setrlimit(RLIMIT_FSIZE, &nothing);
@@ -96,7 +96,7 @@ class Walker {
       case ASSAY_OK: return WalkState::walked;
       case ASSAY_INVALID_ARGUMENT: return WalkState::refused;
       case ASSAY_UNSUPPORTED: return WalkState::unsupported;
-      // Memory of this machine may be short, too, which says nothing of the device.
+      // Memory of this machine may be short, too; that is no limit of the device.
       case ASSAY_OUT_OF_MEMORY:
         return planning_->refusals() > refusals_before_ ? WalkState::too_large : WalkState::not_known;
       default: return WalkState::not_known;
@@ -174,15 +174,15 @@ class Walker {
                               ? static_cast<const assay_planner*>(workload_->get_extension(object, ASSAY_EXT_PLAN))
                               : nullptr;
     if (planner && ASSAY_HAS(planner, assay_planner, plan) && planner->plan) {
-      walk.is_told = true;
-      measure::MemoryLedger told;
-      ToldHere here{*this, told};
+      walk.is_declared = true;
+      measure::MemoryLedger ledger;
+      DeclaredHere here{*this, ledger};
       const assay_plan plan{sizeof plan, &here, take_told, hear_told};
       check("plan", planner->plan(object, &plan));
-      if (here.mistake.empty() && told.peak_total() == 0 && operations_told(walk) == 0)
-        here.mistake = "plan() tells of nothing";
+      if (here.mistake.empty() && ledger.peak_total() == 0 && operations_declared(walk) == 0)
+        here.mistake = "plan() declares nothing";
       if (!here.mistake.empty()) throw Stopped{WalkState::not_known, here.mistake};
-      note(walk, told);
+      note(walk, ledger);
       return;
     }
     const std::uint64_t communicators_before = planning_->communicators();
@@ -206,14 +206,14 @@ class Walker {
     walk.peak_total = ledger.peak_total();
   }
 
-  // What a workload that tells by itself is given.
-  struct ToldHere {
+  // What a workload that declares its plan is given.
+  struct DeclaredHere {
     const Walker& walker;
     measure::MemoryLedger& ledger;
-    std::string mistake;  // in what it has told
+    std::string mistake;  // in what it declared
   };
 
-  static std::int64_t operations_told(const Walk& walk) {
+  static std::int64_t operations_declared(const Walk& walk) {
     std::int64_t count = 0;
     for (const OperationSum& sum : walk.operations) count += sum.count;
     return count;
@@ -236,9 +236,9 @@ class Walker {
     static_cast<Walker*>(context)->add(*operation);
   }
   static void take_told(const assay_plan* plan, assay_memory_kind kind, std::int64_t delta) noexcept {
-    auto& here = *static_cast<ToldHere*>(plan->impl);
+    auto& here = *static_cast<DeclaredHere*>(plan->impl);
     if (kind < 0 || kind >= ASSAY_MEMORY_KIND_COUNT) {
-      here.mistake = fmt::format("plan() tells of memory of kind {}, which there is not", kind);
+      here.mistake = fmt::format("plan() declares memory of kind {}, which does not exist", kind);
       return;
     }
     const auto index = static_cast<std::size_t>(kind);
@@ -246,15 +246,15 @@ class Walker {
     const std::int64_t held = here.ledger.current().bytes[index];
     if (delta > most - held || delta < -held)
       here.mistake =
-          fmt::format("plan() tells of {} bytes of {} where {} are held", delta, memory_kind_name(index), held);
+          fmt::format("plan() declares {} bytes of {} where {} are held", delta, memory_kind_name(index), held);
     else
       here.ledger.add(index, delta);
   }
   static void hear_told(const assay_plan* plan, const assay_planned_operation* operation) noexcept {
-    auto& here = *static_cast<ToldHere*>(plan->impl);
+    auto& here = *static_cast<DeclaredHere*>(plan->impl);
     if (!operation || !ASSAY_HAS(operation, assay_planned_operation, bytes) || operation->kind < 0 ||
         static_cast<std::size_t>(operation->kind) >= operation_kinds.size())
-      here.mistake = "plan() tells of an operation of no known kind";
+      here.mistake = "plan() declares an operation of no known kind";
     else
       here.walker.add(*operation);
   }
@@ -272,13 +272,15 @@ class Walker {
 };
 
 Json to_json(const Walk& walk) {
+  // Of one that was not walked there are no figures, and of many such each is a line less to write and to read.
+  if (walk.state != WalkState::walked) return {{"state", static_cast<int>(walk.state)}, {"reason", walk.reason}};
   Json operations = Json::array();
   for (const OperationSum& sum : walk.operations)
     operations.push_back({sum.count, sum.flops, sum.bytes, sum.flops_s, sum.least_s});
   return {{"state", static_cast<int>(walk.state)},
           {"reason", walk.reason},
           {"rank", walk.rank},
-          {"told", walk.is_told},
+          {"declared", walk.is_declared},
           {"communicates", walk.communicates},
           {"peak", walk.peak.bytes},
           {"at_step", walk.at_step.bytes},
@@ -288,37 +290,39 @@ Json to_json(const Walk& walk) {
           {"arithmetic", walk.arithmetic}};
 }
 
-Walk walk_from_json(const Json& told) {
+Walk walk_from_json(const Json& json) {
   Walk walk;
-  walk.state = static_cast<WalkState>(told.at("state").get<int>());
-  told.at("reason").get_to(walk.reason);
-  told.at("rank").get_to(walk.rank);
-  told.at("told").get_to(walk.is_told);
-  told.at("communicates").get_to(walk.communicates);
-  told.at("peak").get_to(walk.peak.bytes);
-  told.at("at_step").get_to(walk.at_step.bytes);
-  told.at("peak_total").get_to(walk.peak_total);
+  walk.state = static_cast<WalkState>(json.at("state").get<int>());
+  json.at("reason").get_to(walk.reason);
+  if (walk.state != WalkState::walked) return walk;
+  json.at("rank").get_to(walk.rank);
+  json.at("declared").get_to(walk.is_declared);
+  json.at("communicates").get_to(walk.communicates);
+  json.at("peak").get_to(walk.peak.bytes);
+  json.at("at_step").get_to(walk.at_step.bytes);
+  json.at("peak_total").get_to(walk.peak_total);
   for (std::size_t i = 0; i < walk.operations.size(); ++i) {
-    const Json& sum = told.at("operations").at(i);
+    const Json& sum = json.at("operations").at(i);
     walk.operations[i] = {sum.at(0).get<std::int64_t>(), sum.at(1), sum.at(2), sum.at(3), sum.at(4)};
   }
-  walk.flops = told.at("work").at(0), walk.bytes = told.at("work").at(1);
-  told.at("arithmetic").get_to(walk.arithmetic);
+  walk.flops = json.at("work").at(0), walk.bytes = json.at("work").at(1);
+  json.at("arithmetic").get_to(walk.arithmetic);
   return walk;
 }
 
-std::string reason_of_death(const std::string& how) {
-  const bool touched = how.starts_with("signal 11 ") || how.starts_with("signal 7 ");
+std::string reason_of_death(const ChildDeath& death) {
+  const bool touched = death.signal == SIGSEGV || death.signal == SIGBUS;
   return fmt::format(
-      "its process ended with {} in its setup or step on a device that carries nothing out{}", how,
-      touched ? fmt::format("; a workload that reads or writes its memory by itself tells by plan(), docs/plan.md ({})",
-                            ASSAY_EXT_PLAN)
+      "its process ended with {} in its setup or step on a device that carries nothing out{}", death.how,
+      touched ? fmt::format(
+                    "; a workload that reads or writes its memory by itself declares it in plan(), docs/plan.md ({})",
+                    ASSAY_EXT_PLAN)
               : "");
 }
 
-Json death(const std::string& how) {
+Json walk_of_death(const ChildDeath& death) {
   Walk walk;
-  walk.reason = reason_of_death(how);
+  walk.reason = reason_of_death(death);
   return to_json(walk);
 }
 
@@ -377,7 +381,7 @@ std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const experiment::Devic
     };
   };
   std::vector<Walk> walks;
-  for (const Json& answer : ask_children(requests.size(), open, death)) walks.push_back(walk_from_json(answer));
+  for (const Json& answer : ask_children(requests.size(), open, walk_of_death)) walks.push_back(walk_from_json(answer));
   return walks;
 }
 
@@ -390,7 +394,7 @@ std::vector<Walk> create_cases(const WalkedPlugin& plugin, const experiment::Dev
     };
   };
   std::vector<Walk> walks;
-  for (const Json& answer : ask_children(requests.size(), open, death, {patience, 1}))
+  for (const Json& answer : ask_children(requests.size(), open, walk_of_death, {patience, 1}))
     walks.push_back(walk_from_json(answer));
   return walks;
 }
@@ -409,8 +413,8 @@ std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const experime
                   {"why_none", found.why_none}};
     };
   };
-  const auto dead = [](const std::string& how) {
-    return Json{{"value", Json()}, {"is_bound", false}, {"why_none", reason_of_death(how)}};
+  const auto dead = [](const ChildDeath& death) {
+    return Json{{"value", Json()}, {"is_bound", false}, {"why_none", reason_of_death(death)}};
   };
   std::vector<Largest> all;
   for (const Json& answer : ask_children(requests.size(), open, dead)) {

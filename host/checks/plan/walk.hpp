@@ -44,7 +44,7 @@ struct Walk {
   WalkState state = WalkState::not_known;
   std::string reason;              // unless walked
   std::int32_t rank = 0;           // whose figures these are
-  bool is_told = false;            // by assay.plan/1, not by a walk
+  bool is_declared = false;        // by assay.plan/1, not by a walk
   bool communicates = false;       // opens a communicator, be it of one rank
   measure::MemoryAmounts peak;     // of setup and a step
   measure::MemoryAmounts at_step;  // held while steps run

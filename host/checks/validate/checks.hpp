@@ -1,4 +1,4 @@
-// What `assay validate` asks of a plugin: one row for each check.
+// The checks of `assay validate`: one row for each.
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -23,7 +23,7 @@ void choices_probe(const Subject& subject, const Asker& asker) {
   };
   const auto is_all_seen = [&] { return seen.unseen_phases(schema).empty() && seen.unseen_metrics(schema).empty(); };
   live(subject.spec.values.params);
-  // Of what may be for several ranks, or for another device, no choice here would tell that it never occurs.
+  // What may be for several ranks, or for another device, could still occur: no choice here shows otherwise.
   const char* const elsewhere = schema.ranks == plugin::RanksAre::cooperating ? "several ranks may have it"
                                 : schema.devices.size() > 1                   ? "another device may have it"
                                                                               : nullptr;
@@ -37,15 +37,15 @@ void choices_probe(const Subject& subject, const Asker& asker) {
       live(params);
     }
   }
-  const auto tell = [&](Check check, const char* kind, const std::vector<std::string>& unseen) {
+  const auto find_unseen = [&](Check check, const char* kind, const std::vector<std::string>& unseen) {
     if (unseen.empty()) return asker.ask(check);
     const std::string names = fmt::format("{} '{}' did not occur", kind, fmt::join(unseen, "', '"));
     if (elsewhere) return asker.leave_out(check, fmt::format("{}; {}, or another choice", names, elsewhere));
     asker.ask(check);
     asker.find(check, names + ", whatever was chosen");
   };
-  if (!schema.phases.empty()) tell(Check::marks_seen, "the phase", seen.unseen_phases(schema));
-  if (!schema.metrics.empty()) tell(Check::metrics_seen, "the metric", seen.unseen_metrics(schema));
+  if (!schema.phases.empty()) find_unseen(Check::marks_seen, "the phase", seen.unseen_phases(schema));
+  if (!schema.metrics.empty()) find_unseen(Check::metrics_seen, "the metric", seen.unseen_metrics(schema));
 }
 
 }  // namespace assay::host::validate

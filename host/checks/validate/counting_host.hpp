@@ -19,7 +19,7 @@ struct Counts {
   std::size_t allocations = 0, synchronisations = 0, logs = 0;
 };
 
-// One at a time: what a device's table calls has no place for an object of its own.
+// One at a time: what a device's table calls has no argument for an object.
 class CountingHost {
  public:
   CountingHost(worker::HostServices& services, const plugin::OpenDevice& device);
@@ -33,7 +33,7 @@ class CountingHost {
 
   const Counts& counts() const { return counts_; }
   void offer_nothing() { offers_ = false; }
-  // Of all that is asked for, counted from 0, this one is refused.
+  // Refuses this one of all that is asked for, counted from 0.
   void refuse(std::size_t allocation) { refused_ = allocation; }
   // Called before the n-th mark of a phase that comes from here on.
   void at_mark(std::size_t n, std::function<void()> act) { marks_until_act_ = n, act_ = std::move(act); }

@@ -33,7 +33,7 @@ bool is_offered(const Elf64_Sym& symbol) {
          (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
-// Of the linker and the run-time libraries: there in every library that is linked so.
+// Symbols of the linker and the run-time libraries: there in every library that is linked so.
 bool is_of_toolchain(const std::string& name) {
   return name == "_init" || name == "_fini" || name == "_edata" || name == "_end" || name == "__bss_start" ||
          name.starts_with("__asan") || name.starts_with("__ubsan") || name.starts_with("__odr_asan");

@@ -1,4 +1,4 @@
-// What the file of a shared library tells without being opened: which symbols it offers to others, and whether it is
+// Reads the file of a shared library without opening it: which symbols it offers to others, and whether it is
 // whole.
 #pragma once
 #include <filesystem>
@@ -7,7 +7,7 @@
 namespace assay::host::validate {
 
 // The names of the first few beside the plugin's entry, "a, b and 3 more"; "" where there are none, or it has no table
-// of sections to tell.
+// of sections.
 std::string other_exports(const std::filesystem::path& file);
 
 // Its table of sections, which comes last, lies beyond its end.

@@ -138,8 +138,8 @@ class CountedLife {
     const plugin::WorkloadSchema& schema = stage_.subject().schema;
     asker_.ask(Check::marks_balanced);
     const std::string misuse = stage_.recorder().misuse();
-    if (!misuse.empty())
-      asker_.find(misuse.starts_with("metric") ? Check::metrics_values : Check::marks_balanced, misuse);
+    const bool is_of_metric = stage_.recorder().misuse_is_of_metric();
+    if (!misuse.empty()) asker_.find(is_of_metric ? Check::metrics_values : Check::marks_balanced, misuse);
     const measure::Samples samples = stage_.recorder().take();
     if (schema.phases.empty()) asker_.leave_out(Check::marks_seen, "the workload has no phases");
     if (schema.metrics.empty()) {

@@ -79,7 +79,7 @@ void load_probe(const std::filesystem::path& file, const Asker& asker) {
   if (refused) return;
   for (const Check check : {Check::entry_sizes, Check::entry_version, Check::entry_functions, Check::tables_rows})
     asker.ask(check);
-  asker.tell_tables(tables);
+  asker.send_tables(tables);
 }
 
 }  // namespace assay::host::validate

@@ -1,4 +1,4 @@
-// What several probes have in common.
+// Parts that several probes share.
 #pragma once
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// The questions themselves. A probe runs in a process of its own, which it may bring to its end: each of them tells
+// The questions themselves. A probe runs in a separate process, which it may bring to its end: each of them reports
 // what it asks before it does.
 #pragma once
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace assay::host::validate {
 
-// Level 1, but what follows from the tables alone: opens the file, reads its tables, and tells them.
+// Level 1, but what follows from the tables alone: opens the file, reads its tables, and sends them.
 void load_probe(const std::filesystem::path& file, const Asker& asker);
 
 using Probe = void (*)(const Subject& subject, const Asker& asker);

@@ -1,4 +1,4 @@
-// What a library may change of the process that it is loaded into, as it is now.
+// The state of this process that a library may change when it is loaded.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -132,18 +132,18 @@ bool Answers::has_findings() const {
   return std::any_of(answers_.begin(), answers_.end(), [](const Answer& a) { return a.state == State::found; });
 }
 
-void Asker::ask(Check check) const { tell_(Json{{"ask", row_of(check).name}}.dump() + "\n"); }
-void Asker::at(const std::string& place) const { tell_(Json{{"at", clean(place)}}.dump() + "\n"); }
+void Asker::ask(Check check) const { send_(Json{{"ask", row_of(check).name}}.dump() + "\n"); }
+void Asker::at(const std::string& place) const { send_(Json{{"at", clean(place)}}.dump() + "\n"); }
 void Asker::find(Check check, const std::string& text, assay_status status) const {
-  tell_(Json{{"found", row_of(check).name}, {"text", clean(text)}, {"status", status}}.dump() + "\n");
+  send_(Json{{"found", row_of(check).name}, {"text", clean(text)}, {"status", status}}.dump() + "\n");
 }
 void Asker::leave_out(Check check, const std::string& why) const {
-  tell_(Json{{"left_out", row_of(check).name}, {"text", clean(why)}}.dump() + "\n");
+  send_(Json{{"left_out", row_of(check).name}, {"text", clean(why)}}.dump() + "\n");
 }
-void Asker::tell_tables(const std::string& line) const { tell_(Json{{"tables", line}}.dump() + "\n"); }
+void Asker::send_tables(const std::string& line) const { send_(Json{{"tables", line}}.dump() + "\n"); }
 
-Told take_in(std::string_view text, Answers& answers) {
-  Told told;
+Progress take_in(std::string_view text, Answers& answers) {
+  Progress progress;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     if (end == std::string_view::npos) break;
@@ -155,16 +155,16 @@ Told take_in(std::string_view text, Answers& answers) {
     };
     const auto is_number = [&](const char* key) { return event.contains(key) && event[key].is_number_integer(); };
     if (const auto asked = check_named(text_of("ask"))) {
-      told.has_asked = true, told.last = *asked, told.place.clear();
+      progress.has_asked = true, progress.last = *asked, progress.place.clear();
       answers.pass(*asked);
     }
-    if (event.contains("at")) told.place = text_of("at");
+    if (event.contains("at")) progress.place = text_of("at");
     if (const auto found = check_named(text_of("found")))
       answers.find(*found, text_of("text"), is_number("status") ? event["status"].get<assay_status>() : ASSAY_OK);
     if (const auto left_out = check_named(text_of("left_out"))) answers.leave_out(*left_out, text_of("text"));
-    if (event.contains("tables")) told.tables = text_of("tables");
+    if (event.contains("tables")) progress.tables = text_of("tables");
   }
-  return told;
+  return progress;
 }
 
 std::size_t Report::count(Severity severity) const {

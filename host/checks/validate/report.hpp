@@ -1,4 +1,4 @@
-// What became of each check, and how that is told: while it is asked, as lines between processes, on a terminal, as
+// The result of each check, and how it is reported: while it is asked, as lines between processes, on a terminal, as
 // JSON.
 #pragma once
 #include <assay/abi.h>
@@ -22,7 +22,7 @@ struct Answer {
   assay_status status = ASSAY_OK;  // that the plugin's call has returned, of a finding that is this refusal
 };
 
-// The answers to the checks of one subject. Of several findings of one check the first is told.
+// The answers to the checks of one subject. Of several findings of one check the first is kept.
 class Answers {
  public:
   const Answer& of(Check check) const { return answers_[static_cast<std::size_t>(check)]; }
@@ -36,29 +36,29 @@ class Answers {
   std::array<Answer, check_count> answers_;
 };
 
-// How a probe tells what it asks. Everything goes out at once, so that what ends the process is known to have happened
-// while the last check was asked.
+// How a probe reports what it asks. Everything goes out at once, so that what ends the process is known to have
+// happened while the last check was asked.
 class Asker {
  public:
-  explicit Asker(std::function<void(std::string_view)> tell) : tell_(std::move(tell)) {}
+  explicit Asker(std::function<void(std::string_view)> send) : send_(std::move(send)) {}
   void ask(Check check) const;              // from here on
   void at(const std::string& place) const;  // what of it, for the words: "n = 5"
   void find(Check check, const std::string& text, assay_status status = ASSAY_OK) const;
   void leave_out(Check check, const std::string& why) const;
-  void tell_tables(const std::string& line) const;
+  void send_tables(const std::string& line) const;
 
  private:
-  std::function<void(std::string_view)> tell_;
+  std::function<void(std::string_view)> send_;
 };
 
-struct Told {
+struct Progress {
   bool has_asked = false;
   Check last = Check::load_survives;  // that was asked
   std::string place;
   std::string tables;  // a line
 };
-// Enters the complete lines of `text`, what an Asker has told, into `answers`.
-Told take_in(std::string_view text, Answers& answers);
+// Enters the complete lines of `text`, what an Asker has sent, into `answers`.
+Progress take_in(std::string_view text, Answers& answers);
 
 struct WorkloadReport {
   std::string workload, device;  // "": on none

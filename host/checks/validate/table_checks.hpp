@@ -1,4 +1,4 @@
-// What can be asked of a plugin's tables alone: data in, findings out.
+// Checks of a plugin's tables alone: data in, findings out.
 #pragma once
 #include "plugin/plugin_tables.hpp"
 #include "validate/report.hpp"

@@ -10,7 +10,7 @@
 
 namespace assay::host::validate {
 
-// Each with a host of its own, as in two cases, where what ranks say to each other has its names.
+// Each has a separate host, as in two cases: what ranks say to each other has its names.
 void pair_probe(const Subject& subject, const Asker& asker) {
   Stage stage(subject), beside(subject);
   stage.init();
@@ -112,7 +112,7 @@ void change_probe(const Subject& subject, const Asker& asker) {
   if (!stage.workload().verify) return asker.leave_out(Check::verify_finds, "the workload has no verification");
   if (subject.spec.device_kind != "cpu")
     return asker.leave_out(Check::verify_finds, "the memory of this device is not the host's to change");
-  // Before the verification, and, for one that begins from a state of its own, in the middle of it.
+  // Before the verification, and, for one that begins from its own state, in the middle of it.
   struct Trial {
     Change change;
     std::optional<std::size_t> mark;

@@ -82,8 +82,9 @@ class Validation {
   void load() {
     request_.tell_progress("opening it");
     Answers& answers = report_.plugin;
-    const Told told = ask([&](const Asker& asker) { load_probe(request_.file, asker); }, Check::load_survives, answers);
-    if (!told.tables.empty()) tables_ = plugin::tables_from_line(told.tables);
+    const Progress progress =
+        ask([&](const Asker& asker) { load_probe(request_.file, asker); }, Check::load_survives, answers);
+    if (!progress.tables.empty()) tables_ = plugin::tables_from_line(progress.tables);
     if (tables_) {
       check_tables(*tables_, answers);
       answers.pass(Check::entry_alone);
@@ -151,19 +152,19 @@ class Validation {
     }
     spec.device_kind = wanted;
     if (wanted == "cpu") return true;
-    const ChildEnd end = run_in_child([&](const Tell& tell) {
+    const ChildEnd end = run_in_child([&](const Send& send) {
       try {
         const plugin::OpenDevice device(plugin::DeviceLibrary::open(spec.device_file), 0);
       } catch (const std::exception& e) {
-        tell(e.what());
+        send(e.what());
       }
     });
-    if (end.is_clean() && end.told.empty()) return true;
-    why = fmt::format("the workload needs the device '{}': {}", wanted, end.told.empty() ? end.how() : end.told);
+    if (end.is_clean() && end.text.empty()) return true;
+    why = fmt::format("the workload needs the device '{}': {}", wanted, end.text.empty() ? end.how() : end.text);
     return false;
   }
 
-  // The case of an experiment that says nothing but what was set.
+  // The case of an experiment that has only what was set.
   bool make_case(const plugin::WorkloadSchema& schema, worker::CaseSpec& spec, std::string& why) {
     const std::string text = fmt::format(
         "schema = 1\nname = \"validate\"\n[workload]\nplugin = \"validated\"\n[measure]\nwarmup = 1\nsteps = 3\n"
@@ -190,55 +191,55 @@ class Validation {
   }
 
   // `first`: what is to blame for an end before anything was asked.
-  Told ask(const std::function<void(const Asker&)>& probe, Check first, Answers& answers,
-           bool runs_exit_handlers = false) {
+  Progress ask(const std::function<void(const Asker&)>& probe, Check first, Answers& answers,
+               bool runs_exit_handlers = false) {
     if (request_.in_process) {
-      std::string told;
+      std::string sent;
       try {
-        probe(Asker([&](std::string_view text) { told += text; }));
+        probe(Asker([&](std::string_view text) { sent += text; }));
       } catch (const std::exception& e) {
-        const Told so_far = take_in(told, answers);
+        const Progress so_far = take_in(sent, answers);
         answers.find(so_far.has_asked ? so_far.last : first, e.what());
       }
-      return take_in(told, answers);
+      return take_in(sent, answers);
     }
     const Fd output = memory_for_output();
-    const auto in_child = [&](const Tell& tell) {
+    const auto in_child = [&](const Send& send) {
       // Threads that wait in a loop would take the processor from each other in a test beside others.
       setenv("OMP_WAIT_POLICY", "passive", 0);
-      const Asker asker(tell);
+      const Asker asker(send);
       try {
         probe(asker);
       } catch (const std::exception& e) {
-        tell(fmt::format("{{\"failed\":true}}\n"));
+        send(fmt::format("{{\"failed\":true}}\n"));
         throw;
       }
     };
     const ChildEnd end = run_in_child(
         in_child, {.deadline = request_.deadline, .runs_exit_handlers = runs_exit_handlers, .output = output.get()});
-    const Told told = take_in(end.told, answers);
-    if (end.is_clean()) return told;
-    const Check check = told.has_asked ? told.last : first;
+    const Progress progress = take_in(end.text, answers);
+    if (end.is_clean()) return progress;
+    const Check check = progress.has_asked ? progress.last : first;
     if (end.is_overdue && first == Check::marks_seen) {  // which are other cases than the one that was asked for
       const std::string why = "to try all other choices takes longer than --timeout";
       answers.leave_out(Check::marks_seen, why), answers.leave_out(Check::metrics_seen, why);
-      return told;
+      return progress;
     }
     std::string what =
         end.is_overdue
             ? fmt::format(
                   "it does not come to an end within {} s; --set tries a smaller case, --timeout gives it longer",
                   static_cast<double>(request_.deadline.count()) / 1000)
-        : end.told.ends_with("{\"failed\":true}\n") ? last_line_of(output)
+        : end.text.ends_with("{\"failed\":true}\n") ? last_line_of(output)
                                                     : fmt::format("the process ends: {}", end.how());
-    if (!told.place.empty()) what = fmt::format("{}: {}", told.place, what);
+    if (!progress.place.empty()) what = fmt::format("{}: {}", progress.place, what);
     if (const std::string said = last_line_of(output); !said.empty() && !what.ends_with(said))
       what += fmt::format(", after \"{}\"", said);
     answers.find(check, std::move(what));
-    return told;
+    return progress;
   }
 
-  // One object comes through its steps by itself: otherwise what is asked of two, or again, says nothing new.
+  // One object comes through its steps by itself: otherwise asking two, or again, shows nothing new.
   static bool lives(const Answers& answers) {
     return answers.of(Check::destroy_works).state == State::passed &&
            std::none_of(all_checks().begin(), all_checks().end(), [&](const CheckRow& row) {
@@ -249,7 +250,7 @@ class Validation {
            });
   }
 
-  // Neither seen, nor left out because there are none.
+  // Neither seen, nor left out as absent.
   static bool has_unseen(const Answers& answers) {
     for (const Check check : {Check::marks_seen, Check::metrics_seen})
       if (answers.of(check).state == State::not_asked && answers.of(check).text.empty()) return true;
@@ -276,7 +277,7 @@ class Validation {
   const Request& request_;
   Report report_;
   std::optional<plugin::PluginTables> tables_;
-  std::vector<std::string> refused_settings_;  // by workload, why what was set is none of its
+  std::vector<std::string> refused_settings_;  // by workload, why what was set does not belong to it
 };
 
 }  // namespace

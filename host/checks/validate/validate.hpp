@@ -1,4 +1,4 @@
-// Asks all checks of a plugin, each probe in a process of its own: what crashes or hangs is a finding of the check
+// Asks all checks of a plugin, each probe in a separate process: what crashes or hangs is a finding of the check
 // that was being asked.
 #pragma once
 #include <chrono>

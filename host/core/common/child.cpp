@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 // Sent after all texts. The pipe's end would not do: whatever the child has started may hold it open.
 constexpr char end_of_all = '\0';
-constexpr std::size_t most_bytes_told = std::size_t{64} << 20;
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds between_looks{20};  // at a child that has not sent all
 
 // Waits for the child, and ends with it whatever it has left behind. Its orphans, even those in another session, come
@@ -57,7 +57,7 @@ volatile pid_t kept = 0;
   _exit(1);
 }
 
-[[noreturn]] void live_as_child(const std::function<void(const Tell&)>& function, const ChildOptions& options, int to,
+[[noreturn]] void live_as_child(const std::function<void(const Send&)>& function, const ChildOptions& options, int to,
                                 pid_t parent) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (getppid() != parent) _exit(1);
@@ -103,8 +103,8 @@ class Child {
 
   ChildEnd end() {
     ChildEnd end;
-    end.has_told_all = read_all(end.told);
-    while (!look() && Clock::now() < deadline_ && end.told.size() <= most_bytes_told) poll(nullptr, 0, 1);
+    end.is_complete = read_all(end.text);
+    while (!look() && Clock::now() < deadline_ && end.text.size() <= most_bytes) poll(nullptr, 0, 1);
     end.is_overdue = !is_gone_;
     end_all();
     end.wait_status = status_;
@@ -112,7 +112,7 @@ class Child {
   }
 
  private:
-  // Tells whether the child has ended by itself.
+  // Whether the child has ended by itself.
   bool look() {
     if (is_gone_) return true;
     siginfo_t info{};
@@ -122,15 +122,18 @@ class Child {
 
   bool read_all(std::string& text) {
     std::array<char, 4096> block;
+    bool was_gone = false;  // before the pipe was looked at
     for (;;) {
-      if (Clock::now() >= deadline_ || text.size() > most_bytes_told) return false;
-      const bool was_gone = look();
+      if (Clock::now() >= deadline_ || text.size() > most_bytes) return false;
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
       pollfd readable{from_.get(), POLLIN, 0};
       const auto wait = was_gone ? std::chrono::milliseconds(0) : std::min(left, between_looks);
       const int ready = poll(&readable, 1, static_cast<int>(wait.count()));
       if (ready == 0 && was_gone) return false;
-      if (ready <= 0) continue;
+      if (ready <= 0) {
+        was_gone = look();
+        continue;
+      }
       const ssize_t n = read(from_.get(), block.data(), block.size());
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return false;
@@ -162,22 +165,23 @@ class Child {
 
 }  // namespace
 
+int ChildEnd::signal() const { return WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0; }
+
 std::string ChildEnd::how() const {
-  if (WIFSIGNALED(wait_status))
-    return fmt::format("signal {} ({})", WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+  if (signal() != 0) return fmt::format("signal {} ({})", signal(), strsignal(signal()));
   return fmt::format("exit code {}", WEXITSTATUS(wait_status));
 }
 
-ChildEnd run_in_child(const std::function<void(const Tell&)>& function, const ChildOptions& options) {
+ChildEnd run_in_child(const std::function<void(const Send&)>& function, const ChildOptions& options) {
   return std::move(run_in_children({function}, options).front());
 }
 
-std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const Tell&)>>& functions,
+std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const Send&)>>& functions,
                                       const ChildOptions& options) {
   std::fflush(nullptr);  // or a child would write it once more
   const pid_t parent = getpid();
   std::vector<std::unique_ptr<Child>> children;
-  for (const std::function<void(const Tell&)>& function : functions) {
+  for (const std::function<void(const Send&)>& function : functions) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "no pipe to a child");
     Fd from(ends[0]), to(ends[1]);
@@ -188,13 +192,13 @@ std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const
     children.push_back(std::make_unique<Child>(pid, std::move(from), options));
   }
   // Read at once: a pipe that nobody empties stops its child.
-  std::vector<ChildEnd> told(children.size());
+  std::vector<ChildEnd> ends(children.size());
   std::vector<std::future<ChildEnd>> readers;
   for (std::size_t i = 1; i < children.size(); ++i)
     readers.push_back(std::async(std::launch::async, [child = children[i].get()] { return child->end(); }));
-  told[0] = children[0]->end();
-  for (std::size_t i = 1; i < children.size(); ++i) told[i] = readers[i - 1].get();
-  return told;
+  ends[0] = children[0]->end();
+  for (std::size_t i = 1; i < children.size(); ++i) ends[i] = readers[i - 1].get();
+  return ends;
 }
 
 }  // namespace assay::host

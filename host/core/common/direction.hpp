@@ -1,4 +1,4 @@
-// Which values of a figure are the better ones.
+// The direction of a figure: whether higher or lower is better.
 #pragma once
 
 namespace assay::host {

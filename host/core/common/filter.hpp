@@ -24,14 +24,14 @@ struct Filter {
   double bound = 0;                 // of the others: `raw` as a number
 
   bool is_ordering() const { return relation != Relation::equal && relation != Relation::unequal; }
-  // Of an ordering: whether a number is on the right side of the bound.
+  // For an ordering: whether a number is on the right side of the bound.
   bool holds(double number) const;
 };
 
 // `named`: what stands on the left, for the message: "key", "column". Throws FilterSyntaxError.
 Filter parse_filter(const std::string& text, const char* named);
 
-// The whole text as a finite number; nothing where it is none.
+// The whole text as a finite number; nothing where it is no number.
 std::optional<double> number_in(const std::string& text);
 
 }  // namespace assay::host

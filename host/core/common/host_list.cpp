@@ -33,7 +33,7 @@ void check_distinct(const std::vector<SshHost>& hosts, std::string_view where) {
 
 std::optional<SshHost> parse_host(std::string_view text) {
   SshHost host;
-  // An address of IPv6 has colons of its own, and slots only behind brackets: "[fe80::1]:2".
+  // An address of IPv6 contains colons, and has slots only behind brackets: "[fe80::1]:2".
   const std::size_t colon = text.rfind(':');
   const bool has_brackets = text.find("[") != std::string_view::npos;
   const bool has_slots =

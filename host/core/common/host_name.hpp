@@ -7,7 +7,7 @@
 
 namespace assay::host {
 
-// "unknown" when the machine does not tell it.
+// "unknown" when the machine does not say.
 inline std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";

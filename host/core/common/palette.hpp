@@ -1,4 +1,4 @@
-// Words in colour, for people at a terminal. A colour says nothing that its word does not.
+// Words in colour, for people at a terminal. A colour adds nothing to its word.
 #pragma once
 #include <string>
 #include <string_view>

@@ -21,7 +21,7 @@ std::vector<pid_t> descendants_of(pid_t root, pid_t adopter, const std::string& 
 std::uint64_t resident_bytes_of(pid_t pid);
 // The most that this process has had of it since it began its program; 0 where the system does not say.
 std::uint64_t own_peak_resident_bytes();
-// Pages that several processes share count for each with its part; 0 where the kernel does not tell. The kernel walks
+// Pages that several processes share count for each with its part; 0 where the kernel does not say. The kernel walks
 // all its pages for that.
 std::uint64_t proportional_bytes_of(pid_t pid);
 // Adds up all its threads, and its children that it has waited for, to a tick of the kernel (10 ms).

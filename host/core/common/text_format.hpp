@@ -17,8 +17,8 @@ std::string significant_digits(double number, int digits);
 // "3", "1, 3 and 5 to 9". `ascending`: sorted, without doubles, not empty.
 std::string number_list(std::span<const std::int64_t> ascending);
 
-// The note with '#' for each figure: 7.1, -1,243, 1.2e-06. Digits that belong to a word (bf16, sm_90) are none, nor is
-// a rank's number. Notes that differ in their figures alone have it in common.
+// The note with '#' for each figure: 7.1, -1,243, 1.2e-06. Digits that belong to a word (bf16, sm_90) do not count, nor
+// does a rank's number. Notes that differ in their figures alone have it in common.
 std::string without_figures(std::string_view note);
 // Returns whether `note` has the higher one of the first figures that differ between two notes of the same words. Their
 // signs do not count.

@@ -79,13 +79,13 @@ class TableReader {
                               : fmt::format("; expected one of {}", fmt::join(known_, ", "))));
     }
   }
-  // Of a table that may have more than is read: a slip of a key that is read, and numbers that no probe finds.
+  // Mistakes of a table that may have more than is read: a typo of a key, and numbers that no probe finds.
   void refuse_slips() const {
     if (!table_) return;
     for (const auto& [name, node] : *table_) {
       const std::string key(name.str());
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      // Nearer than two keys of one table are to each other: "captured_sparse_us" is none for "captured_many_us".
+      // Nearer than two keys of one table are to each other: "captured_sparse_us" is no typo of "captured_many_us".
       constexpr std::size_t slip = 2;
       for (const std::string& read : known_)
         if (edit_distance(key, read) <= slip)

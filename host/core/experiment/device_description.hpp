@@ -1,5 +1,5 @@
 // A device that need not be here: what of it decides whether a case fits and how long its step takes at least. Read
-// from a file, of which there is one for each usual GPU (configs/devices), or written by `assay describe-device`. Also
+// from a file (configs/devices has one for each usual GPU), or written by `assay describe-device`. Also
 // what was measured of it that telemetry, phases and plans go by (docs/devices.md).
 #pragma once
 #include <array>
@@ -34,7 +34,7 @@ struct DeviceFacts {
 struct DeviceDescription {
   std::string file;  // where it was read
   std::string kind;  // "cuda", "cpu"
-  std::string name;  // as the driver tells it
+  std::string name;  // as the driver reports it
   double memory_total_mib = 0;
   std::int64_t compute_units = 0;
   std::int32_t count = 1;  // of such devices in a machine; of a file always one
@@ -57,14 +57,15 @@ class DeviceFileError : public UsageError {
 };
 
 DeviceDescription read_device_file(const std::filesystem::path& file);
-// "h200": the file of that name that came with this installation. Names those that there are where it is none.
+// "h200": the file of that name that came with this installation. Where there is no such file, the error names those
+// that there are.
 DeviceDescription find_device_description(const std::string& name);
 std::vector<std::string> described_devices();  // their names
 struct FoundFacts {
   DeviceFacts facts;               // none where no file describes the device
   std::vector<std::string> notes;  // of files that are wrong and left out: one that is bad concerns no other device
 };
-// Of the device of this kind and name, as its driver tells it, from the file below `folder`, or where that is empty
+// Facts of the device of this kind and driver's name, from the file below `folder`, or where that is empty
 // from the one that came with this installation.
 FoundFacts facts_of_device(const std::string& kind, const std::string& name, const std::filesystem::path& folder = {});
 

@@ -131,7 +131,7 @@ std::string Node::shown() const {
 
 namespace {
 
-// The line `name = quick start # mine` with quotes around its text; "" where the value is none that lacks them.
+// The line `name = quick start # mine` with quotes around its text; "" where the value does not lack them.
 std::string with_quotes(std::string_view line) {
   const auto trimmed = [](std::string_view text) {
     const std::size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
@@ -193,12 +193,12 @@ void check_numbers(const toml::node& node, std::string_view text, const std::str
   }
 }
 
-// Of an integer or a real that TOML's parser has no room for; nothing where that is not what it says.
+// The mistake of a number beyond what TOML's parser has room for; nothing where that is not what it says.
 std::optional<Mistake> number_beyond(std::string_view text, const std::string& file, const toml::parse_error& error) {
   const std::string said(error.description());
   const std::size_t begin = said.find('\''), end = said.find('\'', begin == std::string::npos ? begin : begin + 1);
   if (end == std::string::npos) return std::nullopt;
-  // Of a real that is too large it says only that it is no value.
+  // A real that is too large is only "no value" to it.
   const bool is_beyond =
       said.find("not representable", end) != std::string::npos ||
       (said.find("floating-point") < begin && said.find("could not be interpreted", end) != said.npos);

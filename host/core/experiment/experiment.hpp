@@ -46,7 +46,7 @@ struct RunSettings {
 };
 
 // What `ClusterSettings::ranks_per_node` says in place of a number.
-inline constexpr std::int64_t ranks_per_node_auto = 0;  // as [run] ranks needs; one where that says nothing
+inline constexpr std::int64_t ranks_per_node_auto = 0;  // as [run] ranks needs; one where that is not set
 
 // [cluster]: the machines that a case wants, and for how long. A batch takes them from here; a case that is run by hand
 // takes its number of ranks.
@@ -99,7 +99,8 @@ struct Case {
   ClusterSettings cluster;
   ProfileSettings profile;
   std::vector<std::pair<std::string, Value>> axes;  // the swept keys and their values, in the file's order
-  // Of several cases of the experiment, whatever a filter leaves of them: the files that it writes bear its number.
+  // Whether the experiment has several cases, whatever a filter leaves of them: the files that it writes bear its
+  // number.
   bool is_one_of_several = false;
   // As the experiment has them, where the case's device has given some another value ("auto" is "fp16" there).
   std::optional<std::map<std::string, Value>> params_of_any_device;

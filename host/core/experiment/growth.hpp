@@ -1,4 +1,4 @@
-// What may change in an experiment between a run and its resumption: it may grow by values of its axes.
+// An experiment may grow by values of its axes between a run and its resumption.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Content hashes: FNV-1a of 64 bits as 16 hexadecimal digits. They tell equal from changed; they are no defence against
+// Content hashes: FNV-1a of 64 bits as 16 hexadecimal digits. They show what changed; they are no defence against
 // anyone who wants two things to look equal.
 #pragma once
 #include "experiment/experiment.hpp"

@@ -134,7 +134,7 @@ class ConfigurationReader {
       put("q_lora_rank", Value(fields_.count("q_lora_rank", false).value_or(0)));
     if (heads && key_heads && *heads != *key_heads)
       fields_.problem("num_key_value_heads",
-                      fmt::format("\"num_attention_heads\", {}: each head has keys and values of its own", *heads));
+                      fmt::format("\"num_attention_heads\", {}: each head has its own keys and values", *heads));
     if (rotated && *rotated % 2 != 0) fields_.problem("qk_rope_head_dim", "an even number, whose pairs are rotated");
     if (rotated && columns && *columns != *rotated)
       fields_.problem("head_dim", fmt::format("\"qk_rope_head_dim\", {}, or null", *rotated));

@@ -1,4 +1,4 @@
-// What is known of families of published models beside the fields of their files.
+// Facts on families of published models that their files do not state.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The names of files that a workload writes. They stay in the run folder, and are none of the host's own.
+// The names of files that a workload writes. They stay in the run folder, and are never the host's files.
 #pragma once
 #include "experiment/experiment.hpp"
 

@@ -52,7 +52,7 @@ class OwnParams {
     plugin::ParamSpec row;
     row.name = name;
     row.type = type_of(values.front());
-    // Of whole numbers and others: all of them are numbers.
+    // Whole numbers among others: all of them are numbers.
     const auto is_real = [](const Value& value) { return std::holds_alternative<double>(value); };
     if (row.type == plugin::ParamType::integer && std::any_of(values.begin(), values.end(), is_real))
       row.type = plugin::ParamType::real;

@@ -84,7 +84,7 @@ void check_cold_cache(const Node& root, const std::vector<Case>& cases, Mistakes
   const auto place = written_or(root, "inner", swept_place(root, "measure.inner"));
   mistakes.add(
       place.value_or(written_or(root, "cold_cache", swept_place(root, "measure.cold_cache")).value_or(Place{})),
-      "[measure] has cold_cache = true and several steps a sample, of which only the first would find cold "
+      "[measure] has cold_cache = true and several steps a sample; only the first would find cold "
       "caches; expected inner = 1, or cold_cache = false");
 }
 
@@ -127,7 +127,7 @@ void fill_from_others(const Node& root, const Vocabulary& vocabulary, std::vecto
       value.place = params->node.find(param)->node.place;
       value.value = found == c.params.end() ? Value("{" + from + "}") : found->second;
       const std::string label = found == c.params.end() || found->first == param
-                                    ? fmt::format("[workload.params] {}, of which {{{}}} is no parameter,", param, from)
+                                    ? fmt::format("[workload.params] {}, but {{{}}} is no parameter,", param, from)
                                     : fmt::format("[workload.params] {}, the value of {},", param, from);
       const auto checked = vocabulary.check(spec.name, value, label, mistakes);
       if (!checked) return;

@@ -39,7 +39,7 @@ class ExperimentFile {
   Mistake plugin_mistake(std::string text) const;
 
   // Where a parameter of the workload is given its value: in [workload.params], on an axis, or by --set; nothing where
-  // it has its default. Of a mistake that only the plugin can tell.
+  // it has its default. Of a mistake that only the plugin can find.
   std::optional<Place> place_of_param(const std::string& name) const;
   const Place& plugin_place() const { return plugin_place_; }
 

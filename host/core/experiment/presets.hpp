@@ -1,4 +1,4 @@
-// What the choices of a workload's parameters stand for: `size = "small"` has a width, a depth and heads.
+// Presets, the meaning of a workload's choices: `size = "small"` has a width, a depth and heads.
 #pragma once
 #include "experiment/experiment.hpp"
 

@@ -1,4 +1,4 @@
-// [output] relative_to: which case the others are set against in the tables.
+// [output] relative_to: which case the others are compared with in the tables.
 #pragma once
 #include "experiment/sweep.hpp"
 

@@ -103,7 +103,7 @@ class SectionReader {
     return value ? std::optional(Values{*value}) : std::nullopt;
   }
 
-  // The sound elements of an array; nothing when it is none.
+  // The sound elements of an array; nothing when it is no array.
   std::optional<Values> read_list(const Node& node, const std::string& label, const Setting& setting) {
     if (!node.is_array()) {
       mistakes_.add(node.place, fmt::format("{} is {}; expected {}", label, node.shown(), setting.expected));
@@ -152,7 +152,7 @@ class SectionReader {
     }
   }
 
-  // What is to be written in place of the bare name of a metric of the steps; "" where it is none.
+  // What is to be written in place of the bare name of a metric of the steps; "" where it is not one.
   std::string statistics_of_step_metric(const std::string& name) const {
     const auto& metrics = vocabulary_.schema()->metrics;
     if (std::none_of(metrics.begin(), metrics.end(), [&](const auto& m) { return m.per_step && m.name == name; }))

@@ -17,7 +17,7 @@ namespace assay::host::experiment {
 template <class T>
 struct Kind {
   std::string expected;                                      // "an integer >= 0"
-  std::function<std::optional<T>(const Value& found)> read;  // nothing when it is none of these values
+  std::function<std::optional<T>(const Value& found)> read;  // nothing when it is not one of these values
   std::function<Value(const T&)> write;                      // in the one form that reads back to the same
   std::vector<std::string> choices = {};                     // the words among the values
   bool quotes_default = true;                                // in a message, of a default that is a text

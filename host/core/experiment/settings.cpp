@@ -76,7 +76,7 @@ Field<Case, std::int64_t> steps_unless_until() {
   return field;
 }
 
-// An empty list of columns is none: they are chosen then.
+// An empty list of columns leaves the choice to assay.
 Field<OutputSettings, std::vector<std::string>> columns_if_any() {
   auto field = in(&OutputSettings::columns);
   field.initial.reset();
@@ -84,7 +84,7 @@ Field<OutputSettings, std::vector<std::string>> columns_if_any() {
   return field;
 }
 
-// An empty list of hosts is none: the ranks run on this machine.
+// With an empty list of hosts the ranks run on this machine.
 Field<Case, std::vector<std::string>> hosts_if_any() {
   auto field = in(&Case::run, &RunSettings::hosts);
   field.initial.reset();
@@ -162,7 +162,7 @@ Setting list(std::string section, std::string key, const Kind<T>& kind, const Fi
 Setting relative_to() {
   Setting setting;
   setting.section = "output", setting.key = "relative_to", setting.name = "output.relative_to";
-  setting.help = "the case that others are set against, in columns `*.ratio` and `speedup`";
+  setting.help = "the case that others are compared with, in columns `*.ratio` and `speedup`";
   setting.expected = "a table of axes, each with the value of the baseline, as in { execution = \"eager\" }";
   setting.is_table = true;
   setting.identity = Identity::ignored;
@@ -185,7 +185,7 @@ Setting relative_to() {
   return setting;
 }
 
-// One process is one process, whether the file says so or, as all files once did, says nothing.
+// One process is one process, whether the file says so or, as all files once did, leaves it out.
 Setting ranks() {
   Setting setting = row("run", "ranks", rank_count(most_processes), in(&Case::run, &RunSettings::ranks),
                         Identity::counts, R"(processes: a number, "all" (one per GPU), or "auto")");
@@ -292,7 +292,7 @@ std::vector<Setting> make_table() {
                            "Nsight Compute counts what the kernels of one step do; the case has no times")),
       decides_duration(row("profile", "ncu_launches", integer(1, most_launches),
                            profile(&ProfileSettings::ncu_launches), counts_unless_default,
-                           "at most so many kernels, each of which runs several times")),
+                           "at most so many kernels; each runs several times")),
       decides_duration(row("profile", "kernels", flag(), profile(&ProfileSettings::kernels), counts_unless_default,
                            "a table of kernels per phase")),
       decides_duration(row("profile", "memory_snapshot", flag(), profile(&ProfileSettings::memory_snapshot), counts,

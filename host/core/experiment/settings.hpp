@@ -47,7 +47,7 @@ struct Setting {
   std::function<std::string(const std::string& word)> hint;
   bool is_list = false;
   bool is_table = false;          // its keys are the experiment's own, and what they may be is checked with the sweep
-  std::optional<Values> initial;  // what it is when the file says nothing; absent: it is not set then
+  std::optional<Values> initial;  // what it is when the file does not set it; absent: it is not set then
 
   Identity identity = Identity::counts;
   std::optional<Value> initial_counts_as;  // in the hash, in place of `initial`

@@ -7,7 +7,7 @@
 
 namespace assay::host::experiment {
 
-// Of `known` the name that `word` has here: "nhead" is "heads" or "num_heads", whichever is known, "--d-model" is
+// The name among `known` that `word` has here: "nhead" is "heads" or "num_heads", whichever is known, "--d-model" is
 // "d_model", "epochs" is "measure.steps" and, where the keys of a section are known, "steps". Nothing when no name of
 // the table is meant.
 std::optional<std::string> synonym(std::string_view word, const std::vector<std::string>& known);

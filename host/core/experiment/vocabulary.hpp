@@ -30,7 +30,7 @@ class Vocabulary {
   // The text for a name in `where` ("[sweep]") that is not known: what is, and what was meant.
   std::string unknown_key(const std::string& key, const std::string& where) const;
 
-  // Of a workload whose tables are open: what a parameter of the experiment's own may be called, as a part of a
+  // For a workload whose tables are open: what a parameter of the experiment's own may be called, as a part of a
   // message; else "".
   std::string own_param_rule() const;
 
@@ -39,7 +39,7 @@ class Vocabulary {
   std::optional<Value> check(const std::string& key, const Node& node, const std::string& label, Mistakes&) const;
   // Stores a value that check() gave.
   void set(Case& into, const std::string& key, const Value& value) const;
-  // `text` of `--filter key=text` in the written form of the key's values, or as it is when it is none of them.
+  // `text` of `--filter key=text` in the written form of the key's values, or as it is when it is not one of them.
   std::string filter_text(const std::string& key, const std::string& text) const;
 
  private:

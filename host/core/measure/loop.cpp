@@ -11,7 +11,7 @@ namespace {
 
 // Samples that are not recorded, after a look at the samples has held the steps up.
 constexpr std::int64_t samples_after_a_look = 2;
-// Of the step before: a step that takes less is getting shorter, and not by chance.
+// The share of the step before: a step that takes less is getting shorter, and not by chance.
 constexpr double falls_to = 0.9;
 
 // The verdict over the step times of all ranks.
@@ -59,7 +59,7 @@ class Loop {
   }
 
  private:
-  // The first steps tell how long one takes, and so how many come after the host's own work.
+  // The first steps show how long one takes, and so how many come after the host's own work.
   void warm_up() {
     std::int64_t left = plan_.warmup, settling = 0;
     while (left > 0 && settling == 0) {

@@ -136,16 +136,19 @@ void Recorder::phase_end(std::uint32_t phase) {
 
 void Recorder::metric(std::uint32_t metric, double value) {
   if (metric >= metric_count_)
-    return blame("metric with index " + std::to_string(metric) + ", but the workload declares " +
-                 std::to_string(metric_count_));
+    return blame(
+        "metric with index " + std::to_string(metric) + ", but the workload declares " + std::to_string(metric_count_),
+        true);
   if (!in_step_) return;
   ReportedMetric& now = metric_now_[metric];
   if (steps_.back().steps == 1) now = {};  // the last value of a step counts
   now.sum += value, ++now.count;
 }
 
-void Recorder::blame(std::string text) {
-  if (misuse_.empty()) misuse_ = std::move(text);
+void Recorder::blame(std::string text, bool is_of_metric) {
+  if (!misuse_.empty()) return;
+  misuse_ = std::move(text);
+  misuse_is_of_metric_ = is_of_metric;
 }
 
 void Recorder::flush() {

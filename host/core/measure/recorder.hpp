@@ -42,7 +42,7 @@ class Recorder {
 
   // Reports steps from the next one on to `ranges`, which outlives them; null: to nobody. Phases that are marked while
   // a step is captured do not happen then and are not reported; a replayed step is a range without phases.
-  void tell(StepRanges* ranges) { ranges_ = ranges; }
+  void mark_ranges_by(StepRanges* ranges) { ranges_ = ranges; }
 
   // A sample of one step, or of several that follow each other: its times are the mean of theirs, and so are their
   // metrics. Of several steps no phase is timed: they are many because one is short against its marks.
@@ -79,7 +79,8 @@ class Recorder {
 
   void set_step_ns(double ns) { step_ns_.push_back(ns); }  // of the step just ended, by the loop when it synchronised
   const std::vector<double>& step_device_ns() const { return samples_.step_device_ns; }  // of the flushed steps
-  const std::string& misuse() const { return misuse_; }  // "" while all marks were sound
+  const std::string& misuse() const { return misuse_; }  // the first one; "" while all marks and metrics were sound
+  bool misuse_is_of_metric() const { return misuse_is_of_metric_; }
   std::int32_t open_phase() const {
     return stack_.empty() ? -1 : static_cast<std::int32_t>(marks_[stack_.back()].phase);
   }
@@ -106,7 +107,7 @@ class Recorder {
   bool takes_phases() const { return capturing_ || (in_step_ && steps_.back().steps == 1); }
   std::uint32_t next_mark();
   void add_times(const Mark& mark);
-  void blame(std::string text);
+  void blame(std::string text, bool is_of_metric = false);
 
   Timeline& timeline_;
   StepRanges* ranges_ = nullptr;
@@ -125,6 +126,7 @@ class Recorder {
   Samples samples_;
   bool in_step_ = false;
   std::string misuse_;
+  bool misuse_is_of_metric_ = false;
 };
 
 }  // namespace assay::host::measure

@@ -40,7 +40,7 @@ struct MeasurePlan {
 
 enum class Verdict { go_on, enough, gave_up };  // gave_up: max_steps reached with the mean not yet known well enough
 
-// The rule wants as many samples as are worth this many independent ones. Fewer tell too little of how much
+// The rule wants as many samples as are worth this many independent ones. Fewer do not show how much
 // neighbouring steps resemble each other: the interval of ten slowly wandering steps looks narrow, and is wrong.
 inline constexpr double fewest_independent = 20;
 

@@ -18,9 +18,9 @@ constexpr std::size_t device_api_size_min = offsetof(assay_device_api, release) 
 const void* offers_nothing(const char*) noexcept { return nullptr; }
 
 // A table as long as this host's header has it, whatever the header that the backend was compiled against.
-assay_device_api completed(const assay_device_api& told) {
+assay_device_api completed(const assay_device_api& given) {
   assay_device_api api{};
-  std::memcpy(&api, &told, std::min(told.struct_size, sizeof api));
+  std::memcpy(&api, &given, std::min(given.struct_size, sizeof api));
   api.struct_size = sizeof api;
   if (!api.get_extension) api.get_extension = offers_nothing;
   return api;
@@ -32,8 +32,8 @@ struct DeviceLibrary::Handle {
   boost::dll::shared_library library;
 };
 
-DeviceLibrary::DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api& told)
-    : file_(std::move(file)), handle_(std::move(handle)), api_(completed(told)) {}
+DeviceLibrary::DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api& given)
+    : file_(std::move(file)), handle_(std::move(handle)), api_(completed(given)) {}
 DeviceLibrary::~DeviceLibrary() = default;
 
 std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::path& file) {
@@ -93,8 +93,9 @@ assay_device_info OpenDevice::info() const {
 }
 
 void OpenDevice::check(assay_status status, const char* doing) const {
-  if (status != ASSAY_OK)
-    throw DeviceError(status, fmt::format("{} device {}: {}: {}", api().kind, ordinal_, doing, api().error_text()));
+  if (status == ASSAY_OK) return;
+  const std::string cause = api().error_text();
+  throw DeviceError(status, fmt::format("{} device {}: {}: {}", api().kind, ordinal_, doing, cause), cause);
 }
 
 }  // namespace assay::host::plugin

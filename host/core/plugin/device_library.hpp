@@ -26,7 +26,7 @@ class DeviceLibrary {
 
  private:
   struct Handle;
-  DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api& told);
+  DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api& given);
 
   std::filesystem::path file_;
   std::unique_ptr<Handle> handle_;
@@ -36,11 +36,14 @@ class DeviceLibrary {
 // A failure that a device reported; `status` is the table's own.
 class DeviceError : public std::runtime_error {
  public:
-  DeviceError(assay_status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  DeviceError(assay_status status, const std::string& text, std::string cause = "")
+      : std::runtime_error(text), status_(status), cause_(std::move(cause)) {}
   assay_status status() const { return status_; }
+  const std::string& cause() const { return cause_; }  // the backend's own text; "" where the host found the failure
 
  private:
   assay_status status_;
+  std::string cause_;
 };
 
 // A device is opened for work, with its own stream, or for observation while other processes work on it: then it has no

@@ -27,7 +27,7 @@ class Checker {
   void require(Refusal why, bool sound, fmt::format_string<Args...> text, Args&&... args) const {
     if (!sound) throw PluginError(where_ + ": " + fmt::format(text, std::forward<Args>(args)...), why);
   }
-  // A text that goes into records and JSON. NULL is none.
+  // A text that goes into records and JSON. NULL is not allowed.
   void text(const char* text, std::string_view of) const {
     require(Refusal::texts, !text || is_utf8(text), "{} is not UTF-8; save the source of the plugin as UTF-8", of);
   }

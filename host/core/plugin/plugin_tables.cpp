@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of numbers JSON has neither the infinite ones nor all digits.
+// JSON has no infinite numbers and not all digits.
 std::string exact(double number) { return fmt::format("{:a}", number); }
 double exact(const Json& text) { return std::strtod(text.get_ref<const std::string&>().c_str(), nullptr); }
 
@@ -164,7 +164,7 @@ PluginTables tables_from_line(std::string_view line) try {
           abi.at(2),
           table_of(json.at("workloads"), workload_of)};
 } catch (const std::exception& e) {
-  throw PluginError(fmt::format("what was told of its tables is not understood: {}", e.what()));
+  throw PluginError(fmt::format("the description of its tables is not understood: {}", e.what()));
 }
 
 }  // namespace assay::host::plugin

@@ -35,7 +35,7 @@ std::string filled_in(std::string text, const std::string& name, const std::stri
   return text;
 }
 
-// Tells whether the identifier `word` stands in the text of a source.
+// Whether the identifier `word` stands in the text of a source.
 bool has_word(const std::string& text, const std::string& word) {
   const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size())
@@ -74,7 +74,7 @@ std::vector<ProjectFile> project_files(const PluginTemplate& from, const std::st
     const std::string text = read_file(i->path());
     if (is_source(i->path()) && has_word(text, type_name(name)))
       throw UsageError(
-          fmt::format("'{0}' cannot name a plugin of the template '{1}', whose sources have a {2} of their own; "
+          fmt::format("'{0}' cannot name a plugin of the template '{1}', whose sources already have a {2}; "
                       "expected another, such as '{0}_plugin'",
                       name, from.name, type_name(name)));
     files.push_back(

@@ -1,4 +1,4 @@
-// What a workload declares, copied out of its tables: the schema that an experiment is validated against.
+// A workload's schema, copied out of its tables: an experiment is validated against it.
 #pragma once
 #include "common/device_kinds.hpp"
 #include "common/direction.hpp"
@@ -23,8 +23,8 @@ struct ParamSpec {
   bool required = false;
   std::optional<double> min, max;    // inclusive
   std::vector<std::string> choices;  // of a text; empty: any
-  bool input_path = false;           // an existing file, relative to the experiment file; "" is none
-  bool output_path = false;          // written by the workload, relative to the run folder; "" is none
+  bool input_path = false;           // an existing file, relative to the experiment file; "" stands for no file
+  bool output_path = false;          // written by the workload, relative to the run folder; "" stands for no file
   bool words = false;                // of a command line; an array of strings stands for them, too
 };
 

@@ -27,7 +27,7 @@ constexpr char has_tables = '+';
 constexpr char is_refused = '-';
 
 PluginTables ask_child(const fs::path& file, std::span<const LibraryCopy> copies, std::chrono::milliseconds deadline) {
-  const auto read = [&](const Tell& tell) {
+  const auto read = [&](const Send& send) {
     std::string answer;
     try {
       answer = fmt::format("{}{}", has_tables, to_line(copy_tables(PluginLibrary::open(file, copies)->entry())));
@@ -36,16 +36,16 @@ PluginTables ask_child(const fs::path& file, std::span<const LibraryCopy> copies
     } catch (const std::exception& e) {
       answer = fmt::format("{}{}\n{}: {}", is_refused, static_cast<int>(Refusal::other), file.string(), e.what());
     }
-    tell(answer);
+    send(answer);
   };
   const ChildEnd end = run_in_child(read, {.deadline = deadline});
-  if (end.has_told_all && end.told.starts_with(has_tables))
-    return tables_from_line(std::string_view(end.told).substr(1));
-  if (end.has_told_all && end.told.starts_with(is_refused)) {
-    const std::size_t text = end.told.find('\n');
+  if (end.is_complete && end.text.starts_with(has_tables))
+    return tables_from_line(std::string_view(end.text).substr(1));
+  if (end.is_complete && end.text.starts_with(is_refused)) {
+    const std::size_t text = end.text.find('\n');
     int why = 0;
-    std::from_chars(end.told.data() + 1, end.told.data() + text, why);
-    throw PluginError(end.told.substr(text + 1), static_cast<Refusal>(why));
+    std::from_chars(end.text.data() + 1, end.text.data() + text, why);
+    throw PluginError(end.text.substr(text + 1), static_cast<Refusal>(why));
   }
   if (end.is_overdue)
     throw PluginError(fmt::format("{}: opening it takes longer than {} s; look for what its constructors wait for",
@@ -106,7 +106,7 @@ class Memory {
   }
 
  private:
-  // Of files that are gone nobody asks again: when there are many, all are forgotten.
+  // Nobody asks again about files that are gone: when there are many, all are forgotten.
   void make_room() const {
     constexpr auto most_files = 256;
     const fs::path folder = path_.parent_path();

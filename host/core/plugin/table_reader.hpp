@@ -1,4 +1,4 @@
-// What a plugin declares, without opening it in this process: code that runs when a library is opened may print, crash,
+// Reads a plugin's tables without opening it in this process: code that runs when a library is opened may print, crash,
 // hang or end the process, and a file that is only inspected must not take the host along. So a child opens it, reports
 // what it has read, and ends, all before a deadline.
 #pragma once
@@ -13,7 +13,8 @@ namespace assay::host::plugin {
 
 inline constexpr std::chrono::milliseconds longest_look{10'000};
 
-// Of a copy of the plugin and of the libraries that it finds by its own place, the plugin's first. Throws PluginError.
+// Reads a copy of the plugin and of the libraries that it finds by its own place, the plugin's first. Throws
+// PluginError.
 PluginTables read_tables(std::span<const LibraryCopy> copies, std::chrono::milliseconds deadline = longest_look);
 
 // For a file as it is now. The tables read are remembered in the user's cache folder and returned for as long as

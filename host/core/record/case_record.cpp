@@ -9,8 +9,10 @@ std::string text_of(const VerifiedCase& which) {
                      which.hash);
 }
 
+const Phase* step_of(const CaseResult& result) { return find(result.phases, "step"); }
+
 std::string measurement_key(const CaseRecord& record) {
-  const Phase* step = find(record.result.phases, "step");
+  const Phase* step = step_of(record.result);
   if (record.started.empty() || ((!step || !step->mean_ms) && !record.result.metrics)) return "";
   std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", record.started, record.host, record.identity.workload,
                                 record.identity.index, record.identity.repeat.value_or(0), record.identity.hash);

@@ -51,7 +51,7 @@ struct Phase {
   Number share;            // the mean over the step's mean
   Number device_mean_ms;   // of the step alone: its mean on the device's own timeline
   Number autocorrelation;  // of neighbouring samples
-  Number effective_n;      // so many independent samples would tell as much of the mean
+  Number effective_n;      // so many independent samples would give as narrow a mean
 };
 
 // How the samples of the step were taken.
@@ -124,7 +124,7 @@ struct PhasePass {
   Number event_us;  // what the device's backend states that each adds to a step
 };
 
-// What the step is set against (record/efficiency.hpp).
+// What the step is compared with (record/efficiency.hpp).
 struct Efficiency {
   std::optional<Peak> stated, measured;  // by the table of devices, by trial
   Number mfu, bound_percent;             // of the stated peak
@@ -157,8 +157,8 @@ struct Memory {
   Number peak_total_mib;
   std::optional<StepPeak> step_peak_mib;  // of all kinds together, within each measured step
   Number process_peak_mib;
-  // Of the device, after the measured steps and by its own account: what the process has taken since it was opened, and
-  // what of it the account by kind does not know.
+  // The device's memory after the measured steps, by its own account: what the process has taken since it was opened,
+  // and what of it the account by kind does not know.
   Number device_used_mib, unexplained_mib;
 };
 
@@ -200,7 +200,7 @@ struct Telemetry {
   Number period_ms;
   std::optional<Figure> gpu_utilisation_percent, cpu_utilisation_percent;
   Number utilisation_span_s;
-  std::vector<double> step_utilisation_percent;  // of each measured step; empty where steps are too short to tell
+  std::vector<double> step_utilisation_percent;  // of each measured step; empty where steps are too short for it
   std::optional<Figure> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c;
   Number energy_j;                        // by the device's counter
   Number power_integral_j;                // by the samples of power
@@ -273,7 +273,7 @@ struct CounterProfile {
 struct RankEntry {
   std::int32_t rank = 0;
   std::string host;
-  // Of a case in which every rank is ok.
+  // In a case in which every rank is ok.
   std::optional<std::int32_t> device;
   Number step_mean_ms, step_std_ms, step_p50_ms, step_min_ms, step_max_ms;
   std::optional<Named<double>> phases, step_metrics;  // the means
@@ -281,7 +281,7 @@ struct RankEntry {
   Number memory_peak_mib, process_peak_mib;
   std::optional<Named<double>> telemetry;
   std::optional<ValidityVerdict> validity;
-  // Of a case that has failed.
+  // In a case that has failed.
   std::optional<Status> status;
   std::optional<Stage> stage;
   std::string phase;
@@ -301,6 +301,8 @@ struct WallTimes {
   Number case_s, load_s, create_s, setup_s, warmup_s, measure_s, finish_s, verify_s, repeat_s, peak_s, destroy_s;
   Named<double> setup_parts_s, verify_parts_s;  // by the names that the workload gives them
   static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 11> all();
+  // The stages alone, in the order of time. They add up to nearly the whole case.
+  static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 9> stages();
   bool empty() const;
 };
 constexpr std::array<std::pair<const char*, Number WallTimes::*>, 11> WallTimes::all() {
@@ -314,6 +316,17 @@ constexpr std::array<std::pair<const char*, Number WallTimes::*>, 11> WallTimes:
            {"finish", &WallTimes::finish_s},
            {"verify", &WallTimes::verify_s},
            {"repeat", &WallTimes::repeat_s},
+           {"peak", &WallTimes::peak_s},
+           {"destroy", &WallTimes::destroy_s}}};
+}
+constexpr std::array<std::pair<const char*, Number WallTimes::*>, 9> WallTimes::stages() {
+  return {{{"load", &WallTimes::load_s},
+           {"create", &WallTimes::create_s},
+           {"setup", &WallTimes::setup_s},
+           {"warmup", &WallTimes::warmup_s},
+           {"measure", &WallTimes::measure_s},
+           {"finish", &WallTimes::finish_s},
+           {"verify", &WallTimes::verify_s},
            {"peak", &WallTimes::peak_s},
            {"destroy", &WallTimes::destroy_s}}};
 }
@@ -394,11 +407,11 @@ struct CaseRecord {
   std::string started;      // UTC
   std::string host;         // the name of the machine that led the case
   std::string environment;  // the id of the environment it ran in: environments/ID.json of the run folder
-  // Of a case that the experiment has no more. Not part of the file: a later run of the experiment decides it.
+  // A case that the experiment no longer has. Not part of the file: a later run of the experiment decides it.
   bool is_former = false;
 };
 
-// The result of a case that ended before a worker could tell anything of it.
+// The result of a case that ended before a worker could report anything.
 inline CaseResult result_without_worker(Status status, std::string reason) {
   CaseResult result;
   result.status = status;
@@ -406,6 +419,9 @@ inline CaseResult result_without_worker(Status status, std::string reason) {
   result.stage = Stage::load;
   return result;
 }
+
+// The times of the whole step; null where the case has none.
+const Phase* step_of(const CaseResult& result);
 
 // The same text for two records of one measurement, as in a folder that was copied: when, where and of what, with the
 // figures to the last bit. "" of a record that has no time or figure, or does not say when.

@@ -65,8 +65,8 @@ inline constexpr std::string_view speedup_column = "speedup";
 // "step.mean_ms" of "step.mean_ms.ratio"; nothing when the name is no ratio's.
 std::optional<std::string_view> column_of_ratio(std::string_view column);
 
-// Of the run that a record belongs to, and of the assay that made it. They need more than the record, and are made with
-// the table, too (results/table.hpp).
+// Columns of the run that a record belongs to, and of the assay that made it. They need more than the record, and are
+// made with the table, too (results/table.hpp).
 inline constexpr std::array<std::string_view, 4> run_columns{"run", "experiment", "assay.version", "assay.revision"};
 
 // What a record has in a column.

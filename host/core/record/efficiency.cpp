@@ -40,7 +40,7 @@ void scale(Peak& peak, double factor) {
     if (peak.*member) *(peak.*member) *= factor;
 }
 
-// A peak that the steps themselves exceed is none. A few percent are the noise of both.
+// A peak that the steps themselves exceed does not count. A few percent are the noise of both.
 constexpr double most_of_a_measured_peak = 1.05;
 // No neighbour and no clock makes a peak so much too small for so long.
 constexpr double most_of_a_disturbed_peak = 2;
@@ -82,7 +82,7 @@ void set_figures(Efficiency& efficiency, CaseResult& result, double items_of_a_s
       efficiency.bound_percent_measured = bound_percent(*rates, *peak);
     }
   }
-  const Phase* step = find(result.phases, "step");
+  const Phase* step = step_of(result);
   if (!step || !step->n || items_of_a_step <= 0 || !result.telemetry || !is_positive(result.telemetry->energy_j))
     return;
   const Sampling sampling = result.sampling.value_or(Sampling{});
@@ -144,7 +144,7 @@ void set_efficiency(CaseResult& merged, const std::vector<const RankPart*>& rank
 }
 
 void set_communication_tax(CaseResult& result) {
-  const Phase* step = find(result.phases, "step");
+  const Phase* step = step_of(result);
   if (result.silent && step) {
     const Number over = ratio(step->mean_ms, result.silent->step_mean_ms);
     result.silent->communication_tax = over ? Number(*over - 1) : Number();

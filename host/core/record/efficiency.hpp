@@ -1,4 +1,4 @@
-// What a step's rates are set against: the most that the devices do, and the energy that they took.
+// A step's efficiency: its rates beside the most that the devices do, and the energy that they took.
 #pragma once
 #include "record/case_record.hpp"
 
@@ -8,7 +8,7 @@ namespace assay::host::record {
 
 struct RankPart;
 
-// Of a case of one rank, whose work, rates, telemetry and measured peak stand in the result: adds the peak that the
+// For a case of one rank, whose work, rates, telemetry and measured peak stand in the result: adds the peak that the
 // device's maker states, and fills the figures.
 void set_efficiency(CaseResult& result);
 

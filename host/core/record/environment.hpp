@@ -1,4 +1,4 @@
-// What machine and software a record was made with, as environments/ID.json or environment.json of its run tell it.
+// The machine and software that made a record, as environments/ID.json or environment.json of its run say.
 #pragma once
 #include "record/case_record.hpp"
 
@@ -17,8 +17,8 @@ class Environment {
   static std::optional<Environment> parse(std::string json_text);
 
   const Named<std::string>& facts() const { return facts_; }
-  // Of environments/ID.json: what was so at one invocation alone, in separate lists. None in environment.json, which is
-  // of one invocation and has these among its facts.
+  // From environments/ID.json: what was so at one invocation alone, in separate lists. None in environment.json, which
+  // is of one invocation and has these among its facts.
   const std::vector<Named<std::string>>& invocations() const { return invocations_; }
   // The text of a fact, or `otherwise` if it is absent.
   std::string fact_or(std::string_view name, const std::string& otherwise) const;

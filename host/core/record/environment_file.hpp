@@ -1,6 +1,6 @@
 // environments/ID.json of a run folder: one environment, and the invocations of assay that have measured in it.
 //
-// A run may be gone on with another day, on another machine, with another driver. Each record names the environment it
+// A run may be resumed another day, on another machine, with another driver. Each record names the environment it
 // ran in, so that no record is taken for one of a place where it was not made.
 #pragma once
 #include <optional>
@@ -21,7 +21,7 @@ struct EnvironmentFile {
   std::string id;    // 16 hexadecimal digits over the lasting facts, in whatever order they were captured
   std::string text;  // the lasting facts, and as "invocations" a list of all others
 };
-// Of what was captured at one invocation. Nothing when the text is no JSON object.
+// The file of what was captured at one invocation. Nothing when the text is no JSON object.
 std::optional<EnvironmentFile> environment_file(const std::string& captured);
 
 // The text with the invocations of both, each once. They are of the same id. A text that is no such file counts as
@@ -29,7 +29,7 @@ std::optional<EnvironmentFile> environment_file(const std::string& captured);
 std::string with_invocations_of(const std::string& text, const std::string& other);
 
 // The id under which a run keeps the environment of records that name none: those of a run that was begun by an
-// earlier version of assay, and gone on with by this one.
+// earlier version of assay, and resumed by this one.
 inline constexpr const char* unnamed_environment = "unnamed";
 
 }  // namespace assay::host::record

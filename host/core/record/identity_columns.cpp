@@ -11,15 +11,15 @@ namespace {
 using R = const CaseRecord&;
 
 // An empty text is an absent one.
-Cell told(const std::string& text) { return text.empty() ? Cell{} : text_cell(text); }
+Cell known(const std::string& text) { return text.empty() ? Cell{} : text_cell(text); }
 
 template <auto Member>
 Cell of_device(R r) {
-  return r.result.device ? told((*r.result.device).*Member) : Cell{};
+  return r.result.device ? known((*r.result.device).*Member) : Cell{};
 }
 template <auto Member>
 Cell of_plugin(R r) {
-  return r.identity.plugin ? told((*r.identity.plugin).*Member) : Cell{};
+  return r.identity.plugin ? known((*r.identity.plugin).*Member) : Cell{};
 }
 
 constexpr Column word_column(std::string_view name, Cell (*cell)(R)) {
@@ -33,8 +33,8 @@ constexpr std::array identity{word_column("device.uuid", of_device<&Device::uuid
                               word_column("device.libraries", of_device<&Device::libraries>),
                               word_column("device.abi", of_device<&Device::abi>),
                               word_column("device.build", of_device<&Device::build>),
-                              word_column("host", [](R r) { return told(r.host); }),
-                              word_column("environment", [](R r) { return told(r.environment); }),
+                              word_column("host", [](R r) { return known(r.host); }),
+                              word_column("environment", [](R r) { return known(r.environment); }),
                               word_column("plugin.id", of_plugin<&Plugin::id>),
                               word_column("plugin.version", of_plugin<&Plugin::version>),
                               word_column("plugin.build", of_plugin<&Plugin::build>),

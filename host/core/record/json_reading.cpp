@@ -3,90 +3,93 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
 
-#include "common/foreign_json.hpp"
 #include "record/json.hpp"
 #include "record/json_fields.hpp"
+#include "record/json_tree.hpp"
 
 namespace assay::host::record {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Kind = JsonNode::Kind;
 
 // Each `read` is false where the JSON is of another type, and then nothing is set.
-bool read(const Json& json, bool& out) {
-  if (json.is_boolean()) out = json.get<bool>();
-  return json.is_boolean();
+bool read(const JsonNode& json, bool& out) {
+  if (json.kind == Kind::boolean) out = json.integer != 0;
+  return json.kind == Kind::boolean;
 }
-bool read(const Json& json, double& out) {
-  if (json.is_null()) out = std::numeric_limits<double>::quiet_NaN();
-  if (json.is_number()) out = json.get<double>();
-  return json.is_null() || json.is_number();
+bool read(const JsonNode& json, double& out) {
+  if (json.kind == Kind::null) out = std::numeric_limits<double>::quiet_NaN();
+  if (json.is_number()) out = json.real;
+  return json.kind == Kind::null || json.is_number();
 }
 template <class T>
 requires std::is_integral_v<T>
-bool read(const Json& json, T& out) {
+bool read(const JsonNode& json, T& out) {
   // What is whole and fits counts, however it is spelt.
   if (!json.is_number()) return false;
-  const double value = json.get<double>();
+  const double value = json.real;
   const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (!(value >= (std::is_signed_v<T> ? -beyond : 0.0) && value < beyond) || value != std::floor(value)) return false;
-  out = json.is_number_float() ? static_cast<T>(value) : json.get<T>();
+  out = json.kind == Kind::real ? static_cast<T>(value) : static_cast<T>(json.integer);
   return true;
 }
-bool read(const Json& json, std::string& out) {
-  if (json.is_string()) out = json.get<std::string>();
-  return json.is_string();
+bool read(const JsonNode& json, std::string& out) {
+  if (json.kind == Kind::text) out = json.text;
+  return json.kind == Kind::text;
 }
-bool read(const Json& json, Direction& out) {
+bool read(const JsonNode& json, Direction& out) {
   int value = 0;
   if (!read(json, value)) return false;
   out = value < 0 ? Direction::lower_is_better : value > 0 ? Direction::higher_is_better : Direction::neither;
   return true;
 }
 template <class Enum>
-bool read_name(const Json& json, Enum& out, std::optional<Enum> (*by_name)(std::string_view)) {
-  const std::optional<Enum> found =
-      json.is_string() ? by_name(json.get_ref<const std::string&>()) : std::optional<Enum>();
+bool read_name(const JsonNode& json, Enum& out, std::optional<Enum> (*by_name)(std::string_view)) {
+  const std::optional<Enum> found = json.kind == Kind::text ? by_name(json.text) : std::optional<Enum>();
   if (found) out = *found;
   return found.has_value();
 }
-bool read(const Json& json, Stage& out) { return read_name(json, out, stage_of); }
-bool read(const Json& json, Status& out) { return read_name(json, out, status_of); }
-bool read(const Json& json, Verification& out) { return read_name(json, out, verification_of); }
-bool read(const Json& json, ValidityVerdict& out) { return read_name(json, out, validity_verdict_of); }
-bool read(const Json& json, Value& out) {
-  if (json.is_structured()) {  // of another assay: what it says is kept
-    out = json_text(json);
-    return true;
+bool read(const JsonNode& json, Stage& out) { return read_name(json, out, stage_of); }
+bool read(const JsonNode& json, Status& out) { return read_name(json, out, status_of); }
+bool read(const JsonNode& json, Verification& out) { return read_name(json, out, verification_of); }
+bool read(const JsonNode& json, ValidityVerdict& out) { return read_name(json, out, validity_verdict_of); }
+bool read(const JsonNode& json, Value& out) {
+  switch (json.kind) {
+    case Kind::list:
+    case Kind::object: out = json_text(json_of(json)); break;                // of another assay: what it says is kept
+    case Kind::null: out = std::numeric_limits<double>::quiet_NaN(); break;  // NaN or infinity
+    case Kind::boolean: out = json.integer != 0; break;
+    case Kind::integer: out = json.integer; break;
+    case Kind::beyond_integer:
+    case Kind::real: out = json.real; break;
+    case Kind::text: out = std::string(json.text); break;
   }
-  if (json.is_null()) {  // NaN or infinity
-    out = std::numeric_limits<double>::quiet_NaN();
-    return true;
-  }
-  out = value_from_json(json);
   return true;
 }
 template <class T>
-bool read(const Json& json, Named<T>& out);
+bool read(const JsonNode& json, Named<T>& out);
 template <class T>
-bool read(const Json& json, std::vector<T>& out);
+bool read(const JsonNode& json, std::vector<T>& out);
 template <class T>
 requires requires { sizeof(Fields<T>); }
-bool read(const Json& json, T& out);
+bool read(const JsonNode& json, T& out);
 
 class Reader {
  public:
-  explicit Reader(const Json& json) : json_(json) {}
+  explicit Reader(const JsonNode& json) : json_(json), next_(json.begin()) {}
   template <class T>
   void operator()(const char* key, T& out) {
-    if (const Json* value = at(key)) read(*value, out);
+    if (const JsonNode* value = at(key)) read(*value, out);
   }
   template <class T>
   void operator()(const char* key, std::optional<T>& out) {
-    const Json* value = at(key);
+    const JsonNode* value = at(key);
+    if (!value) return;
     T read_value{};
-    if (value && read(*value, read_value)) out = std::move(read_value);
+    if (read(*value, read_value)) out = std::move(read_value);
   }
   void measured(const char* key, auto& out) { (*this)(key, out); }
   template <class T>
@@ -110,42 +113,59 @@ class Reader {
   }
 
  private:
-  const Json* at(const char* key) const {
-    const auto found = json_.find(key);
-    return found == json_.end() ? nullptr : &*found;
+  // Records have their keys in the order of the fields: the search begins behind the key that was found last.
+  const JsonNode* at(std::string_view key) {
+    const JsonNode* found = find(next_, json_.end(), key);
+    if (found == json_.end() && (found = find(json_.begin(), next_, key)) == next_) return nullptr;
+    next_ = found->next();
+    return found;
   }
-  const Json& json_;
+  static const JsonNode* find(const JsonNode* node, const JsonNode* end, std::string_view key) {
+    while (node != end && node->key != key) node = node->next();
+    return node;
+  }
+  const JsonNode& json_;
+  const JsonNode* next_;
 };
 
 template <class T>
-bool read(const Json& json, Named<T>& out) {
-  if (!json.is_object()) return false;
-  for (const auto& [name, value] : json.items())
-    if (T read_value{}; read(value, read_value)) out.emplace_back(name, std::move(read_value));
+bool read(const JsonNode& json, Named<T>& out) {
+  if (json.kind != Kind::object) return false;
+  for (const JsonNode* n = json.begin(); n != json.end(); n = n->next())
+    if (T read_value{}; read(*n, read_value)) out.emplace_back(n->key, std::move(read_value));
   return true;
 }
 template <class T>
-bool read(const Json& json, std::vector<T>& out) {
-  if (!json.is_array()) return false;
-  for (const Json& element : json)
-    if (T read_value{}; read(element, read_value)) out.push_back(std::move(read_value));
+bool read(const JsonNode& json, std::vector<T>& out) {
+  if (json.kind != Kind::list) return false;
+  for (const JsonNode* n = json.begin(); n != json.end(); n = n->next())
+    if (T read_value{}; read(*n, read_value)) out.push_back(std::move(read_value));
   return true;
 }
 template <class T>
 requires requires { sizeof(Fields<T>); }
-bool read(const Json& json, T& out) {
-  if (!json.is_object()) return false;
+bool read(const JsonNode& json, T& out) {
+  if (json.kind != Kind::object) return false;
   Fields<T>::visit(Reader(json), out);
   return true;
 }
 
 template <class T>
-std::optional<T> with_status(const Json& json) {
-  std::string status;
-  if (!json.is_object() || !json.contains("status") || !read(json["status"], status)) return std::nullopt;
-  T out;
-  read(json, out);
+std::optional<T> with_status(const JsonNode* json) {
+  if (!json || json->kind != Kind::object) return std::nullopt;
+  bool has_status = false;
+  for (const JsonNode* n = json->begin(); n != json->end(); n = n->next())
+    has_status |= n->key == "status" && n->kind == Kind::text;
+  if (!has_status) return std::nullopt;
+  std::optional<T> out(std::in_place);
+  read(*json, *out);
   return out;
+}
+
+template <class T>
+std::optional<T> with_status(const Json& json) {
+  JsonTree tree;
+  return with_status<T>(tree.read(json));
 }
 
 }  // namespace
@@ -154,10 +174,14 @@ std::optional<CaseRecord> record_from_json(const Json& json) { return with_statu
 std::optional<CaseResult> result_from_json(const Json& json) { return with_status<CaseResult>(json); }
 Device device_from_json(const Json& json) {
   Device device;
-  read(json, device);
+  JsonTree tree;
+  read(*tree.read(json), device);
   return device;
 }
 
-std::optional<CaseRecord> record_from_line(std::string_view line) { return record_from_json(json_or_discarded(line)); }
+std::optional<CaseRecord> record_from_line(std::string_view line) {
+  static thread_local JsonTree tree;
+  return with_status<CaseRecord>(tree.read(line));
+}
 
 }  // namespace assay::host::record

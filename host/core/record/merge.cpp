@@ -209,7 +209,7 @@ class OkRanks {
       }
       CaseMetric& merged = out.back().second;
       if (words.size() > 1) {
-        merged.value = std::numeric_limits<double>::quiet_NaN();  // a mean of indices says nothing
+        merged.value = std::numeric_limits<double>::quiet_NaN();  // a mean of indices has no meaning
         merged.word = fmt::format("{}", fmt::join(words, "/"));
       } else if (words.empty() && differs(name)) {
         merged.value = mean_of(values);
@@ -218,7 +218,7 @@ class OkRanks {
     return out;
   }
 
-  // What a rank says of the steadiness of its own step gives way to what there is to say of the slowest ranks' times.
+  // A rank's note on the steadiness of its step gives way to that on the slowest ranks' times.
   std::vector<std::string> notes(const Series<Phase>& step, const std::vector<double>& step_ms) const {
     RankNotes notes;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {

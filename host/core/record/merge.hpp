@@ -13,8 +13,8 @@ struct RankPart {
   std::int32_t rank = 0;  // in the whole case
   std::string host;       // the machine it ran on, as the record shall name it
   CaseResult result;
-  // Tells the devices of a host apart across processes, as a bus address does. Empty: the ordinal does, which is wrong
-  // where each rank sees but its own GPU, as number 0.
+  // Distinguishes the devices of a host across processes, as a bus address does. Empty: the ordinal does, which is
+  // wrong where each rank sees but its own GPU, as number 0.
   std::string device_id = {};
 };
 

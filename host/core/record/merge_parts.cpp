@@ -215,8 +215,8 @@ std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks)
   for (const auto& [gpu, sharing] : gpus)
     if (const auto& [ordinal, count] = sharing; count > 1)
       notes.push_back(
-          fmt::format("{} ranks share GPU {} of host {}: good for correctness, says nothing about bandwidth or overlap",
-                      count, ordinal, gpu.first));
+          fmt::format("{} ranks share GPU {} of host {}: good for correctness, not for bandwidth or overlap", count,
+                      ordinal, gpu.first));
   return notes;
 }
 

@@ -1,4 +1,4 @@
-// What merging the results of several ranks does the same way for every case: maxima, verification, notes.
+// The parts of merging several ranks' results that every case shares: maxima, verification, notes.
 #pragma once
 #include "record/merge.hpp"
 
@@ -31,7 +31,7 @@ std::optional<VerificationResult> merged_verification(const std::vector<const Ra
 // "rank 1 on n1: " before `text`, unless it begins with the rank already.
 std::string with_rank(const RankPart& rank, const std::string& text);
 
-// Tells the devices of a host apart: the part's device_id, or else the ordinal.
+// Distinguishes the devices of a host: the part's device_id, or else the ordinal.
 std::string device_id_of(const RankPart& rank);
 
 // Ranks whose devices differ in name, or are the same GPU.

@@ -12,7 +12,7 @@
 namespace assay::host::record {
 namespace {
 
-// Over the ranks that tell it.
+// Over the ranks that report it.
 std::optional<Figure> merged_figure(const std::vector<const RankPart*>& ranks,
                                     std::optional<Figure> Telemetry::*member) {
   Figure merged{0, 0, 0};

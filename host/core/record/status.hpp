@@ -7,7 +7,7 @@
 
 namespace assay::host::record {
 
-// `outdated` is the status of a record whose case other code or another machine had made: a run that is gone on with
+// `outdated` is the status of a record whose case other code or another machine had made: a resumed run
 // says so before it runs the case again. `unknown` is that of a record from an assay that knows more of them. Both are
 // never ok, and never finished.
 enum class Status { ok, oom, timeout, crashed, unsupported, wrong_result, failed, outdated, unknown };

@@ -11,7 +11,7 @@ inline std::string verdict_note(ValidityVerdict verdict, std::string_view reason
   return std::string(name_of(verdict)) + ": " + std::string(reason);
 }
 
-// Of a note without its ranks.
+// For a note without its ranks.
 inline bool explains(std::string_view note, ValidityVerdict verdict) {
   return note.starts_with(verdict_note(verdict, ""));
 }

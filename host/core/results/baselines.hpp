@@ -1,4 +1,4 @@
-// Which case of a run is the baseline of another, and the cells that set the two against each other.
+// Finds the baseline of each case of a run, and makes the cells that compare the two.
 #pragma once
 #include "record/case_record.hpp"
 #include "record/cell.hpp"
@@ -22,7 +22,7 @@ class Baselines {
 
  private:
   using Key = std::pair<std::map<std::string, Value>, std::int64_t>;  // axes, and the repeat
-  // Of a record whose axes were these others. A repeat's baseline is that of its turn.
+  // The key of a record whose axes were these others. A repeat's baseline is that of its turn.
   static Key key_of(const record::CaseRecord& record, const record::Named<Value>& other);
   const record::CaseRecord* baseline_of(const record::CaseRecord& record) const;
 

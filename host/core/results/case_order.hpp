@@ -1,4 +1,4 @@
-// Which records of a run count, and in which order.
+// Chooses the records of a run that count, and their order.
 #pragma once
 #include "record/case_record.hpp"
 

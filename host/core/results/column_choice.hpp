@@ -1,4 +1,4 @@
-// Which columns a table of runs shows: from what the user asks for to names.
+// Chooses the columns of a table of runs: from what the user asks for to names.
 #pragma once
 #include "common/usage_error.hpp"
 #include "results/tabled_runs.hpp"

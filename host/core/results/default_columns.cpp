@@ -85,7 +85,7 @@ void add_speedup(std::vector<std::string>& columns) {
   columns.insert(place, std::string(record::speedup_column));
 }
 
-// What the steps hold, where all cases tell that: the peak of the whole case also has what algorithms were tried on,
+// What the steps hold, where all cases report it: the peak of the whole case also has what algorithms were tried on,
 // and is another one when they have been chosen before.
 const char* memory_column(const Columns& columns) {
   const auto has = [](const record::CaseRecord& r, const char* name) {

@@ -1,4 +1,4 @@
-// What the tables of a run show.
+// The default columns of a run's tables.
 #pragma once
 #include "record/case_record.hpp"
 

@@ -17,7 +17,7 @@ using Environments = std::map<std::string, record::Environment>;  // by id
 // id, that one is kept for the records that name none. For whoever holds the run's lock. Throws StorageError.
 std::string add_invocation(const std::filesystem::path& run, const std::string& captured);
 
-// Adds those of `from` to those of `into`, each invocation once. A file that is none of ours is left out and named in
+// Adds those of `from` to those of `into`, each invocation once. A file that is not ours is left out and named in
 // `notes`. Throws StorageError.
 void merge_environments(const std::filesystem::path& into, const std::vector<std::filesystem::path>& from,
                         std::vector<std::string>& notes);

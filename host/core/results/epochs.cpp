@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 // The step of a case whose steps are epochs, else null.
 const record::Phase* measured_epochs(const record::CaseRecord& record) {
   const record::CaseMetric* unit = record::find(record.result.metrics, "measured_unit");
-  const record::Phase* step = record::find(record.result.phases, "step");
+  const record::Phase* step = record::step_of(record.result);
   return unit && unit->word == "epoch" && step && !step->samples_ms.empty() ? step : nullptr;
 }
 

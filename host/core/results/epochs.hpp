@@ -7,10 +7,10 @@
 
 namespace assay::host::results {
 
-// Of the records whose metric `measured_unit` is the word "epoch": a list of
+// A list for the records whose metric `measured_unit` is the word "epoch", of
 //   {"case", "epoch" (from 1), "wall_time_s", "<items>_per_s" (of all ranks), "peak_memory_mib" and
 //   "utilisation_percent"
-//    (where epochs are long enough to tell), what the workload reports of every step}.
+//    (where epochs are long enough for it), what the workload reports of every step}.
 nlohmann::ordered_json epochs_json(const std::vector<record::CaseRecord>& records);
 
 // Over all these epochs: {"epochs", "mean_epoch_time_s", "<items>_per_s", "peak_memory_mib", "utilisation_percent"},

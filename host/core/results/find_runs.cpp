@@ -50,12 +50,14 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
+bool is_batch(const fs::path& run) { return is_folder(run / "batch"); }
+
 std::string text_of_no_records(const fs::path& run) {
-  const bool is_batch = is_folder(run / "batch");
   return fmt::format(
       "{}: no case has finished there{}", run.string(),
-      is_batch ? fmt::format(", or those of its shards have not been brought together: assay collect {}", run.string())
-               : "");
+      is_batch(run)
+          ? fmt::format(", or those of its shards have not been brought together: assay collect {}", run.string())
+          : "");
 }
 
 std::vector<fs::path> runs_below(const fs::path& folder) {

@@ -18,6 +18,9 @@ class NoRunError : public UsageError {
 bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 
+// Whether the run's cases come from shards, by `assay collect`.
+bool is_batch(const std::filesystem::path& run);
+
 // "results/x/...: no case has finished there", and of a batch how its cases come there.
 std::string text_of_no_records(const std::filesystem::path& run);
 

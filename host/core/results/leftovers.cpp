@@ -53,7 +53,7 @@ void add_files_below(const fs::path& folder, Leftover& leftover, Counts&& counts
 // readers lock their file.
 class Lock {
  public:
-  // For writing, as some file systems ask for a lock that excludes others. Where there are no locks nobody can tell.
+  // For writing, as some file systems ask for a lock that excludes others. Where there are no locks nobody knows.
   explicit Lock(const fs::path& locked) : file_(::open(locked.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)) {
     const bool is_locked = file_.get() >= 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
     error_ = is_locked || errno == ENOENT ? 0 : errno;
@@ -61,7 +61,7 @@ class Lock {
   bool is_mine() const { return error_ == 0; }
   std::string reason() const {
     return error_ == EWOULDBLOCK ? "it is in use now"
-                                 : "whether it is in use cannot be told: " + std::generic_category().message(error_);
+                                 : "whether it is in use is not known: " + std::generic_category().message(error_);
   }
 
  private:
@@ -185,7 +185,7 @@ void add_leftovers_of_run(const fs::path& run, std::vector<Leftover>& found) {
 
 void look_below(const fs::path& folder, std::vector<Leftover>& found) {
   if (is_data_set(folder) && is_at_rest(folder / lock_name)) found.push_back(data_set(folder));
-  // A run without a record has no cases.jsonl yet, or an empty one; its name and its experiment tell it.
+  // A run without a record has no cases.jsonl yet, or an empty one; its name and its experiment identify it.
   if (is_there(folder / "cases.jsonl")) return add_leftovers_of_run(folder, found);
   std::vector<fs::path> folders;
   std::error_code error;

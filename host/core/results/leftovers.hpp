@@ -1,4 +1,4 @@
-// What runs and data sets have left that can be made again, or is of no use: for `assay clean`.
+// Files of runs and data sets that can be made again, or are of no use: for `assay clean`.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@ struct Leftover {
   std::filesystem::path lock;  // the file that its user would hold locked; "": none
 };
 
-// Of the folder of what is remembered ("": there is none): tables of plugins, algorithms, the index.
+// Files in the folder of what is remembered ("": there is none): tables of plugins, algorithms, the index.
 std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
 // Below a folder, links not followed: generated data sets (known by their manifest), libraries that a run took and that
 // stayed when it was killed, unfinished files, and the folders of runs without a record. What a run in progress holds
@@ -25,8 +25,8 @@ std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
 std::vector<Leftover> leftovers_below(const std::filesystem::path& folder);
 
 // Below a folder, links not followed: whole runs, with their records, in which nothing was written since
-// `seconds_since_1970`. A run that is written to, by this machine or by a batch, is none of them, nor one whose batch
-// has cases without a record there, nor one in which a file lies that assay does not write unasked.
+// `seconds_since_1970`. A run that is written to, by this machine or by a batch, is not one of them, nor one whose
+// batch has cases without a record there, nor one in which a file lies that assay does not write unasked.
 std::vector<Leftover> old_runs_below(const std::filesystem::path& folder, double seconds_since_1970);
 
 // Removes its files, and folders that are empty then, with its lock held meanwhile; nothing where somebody has begun to

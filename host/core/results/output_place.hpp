@@ -1,4 +1,4 @@
-// What `assay run --output PLACE` names: the folder for results, or a file for one view of this run's.
+// The place of `assay run --output PLACE`: the folder for results, or a file for one view of this run's.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -20,13 +20,13 @@ struct RunSource {
 
   // What the record was made in; null if unknown.
   const record::Environment* environment_of(const record::CaseRecord& record) const;
-  // Of a column of the run, and `host`, which records of earlier versions leave to their environment. Nothing for other
-  // columns.
+  // The cell of a column of the run, and `host`, which records of earlier versions leave to their environment. Nothing
+  // for other columns.
   std::optional<record::Cell> cell_of(const record::CaseRecord& record, std::string_view column) const;
 };
 
-// Of a run folder. Files that are missing or that cannot be understood leave their part empty; `warnings` names the
-// latter.
+// The source of a run folder. Files that are missing or that cannot be understood leave their part empty; `warnings`
+// names the latter.
 RunSource run_source(const std::filesystem::path& run_folder, std::vector<std::string>& warnings);
 
 }  // namespace assay::host::results

@@ -142,8 +142,8 @@ void RunFolder::open_cases() {
   // Some network file systems know no locks; then the user's care is all there is.
   if (errno == EWOULDBLOCK)
     throw StorageError(
-        fmt::format("{} is being written by another assay process; wait for it to end, or start a run "
-                    "of its own without --resume",
+        fmt::format("{} is being written by another assay process; wait for it to end, or start another run "
+                    "without --resume",
                     path_.string()));
   notes_.push_back(fmt::format("{} cannot be locked ({}): do not resume this run twice at the same time",
                                cases_path().string(), std::generic_category().message(errno)));

@@ -34,13 +34,13 @@ class RunFolder {
   // An existing folder that holds a part of a run's records, and nothing of its experiment: an attempt of a shard.
   static RunFolder open_part(const std::filesystem::path& folder, const std::string& environment_json);
 
-  // Of a run that was measured at another time than now: `latest` stays at a run of this experiment with a later date.
+  // For a run that was measured at another time than now: `latest` stays at a run of this experiment with a later date.
   void leave_latest_to_newer();
 
   // Points `latest` there, for a run whose records come from elsewhere. What stands in the way becomes a note.
   void become_latest();
 
-  // Of a run that was reopened: what is appended from here on was made in this environment, the newest one. create()
+  // For a run that was reopened: what is appended from here on was made in this environment, the newest one. create()
   // and open_part() do so themselves. Each invocation stands in environments/ID.json.
   void begin_invocation(const std::string& environment_json);
   // The id of that environment, for records; "" before it is known.
@@ -50,7 +50,7 @@ class RunFolder {
   void append(const record::CaseRecord& record) { append_all(std::span(&record, 1)); }
   void append_all(std::span<const record::CaseRecord> records);
 
-  // For a run that goes on with an experiment that has changed since: the file then says what the run holds from now
+  // For a run that resumes with an experiment that has changed since: the file then says what the run holds from now
   // on.
   void replace_experiment(const std::string& resolved_toml);
 

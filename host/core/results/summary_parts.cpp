@@ -25,7 +25,7 @@ bool is_any_on_gpu(const std::vector<record::CaseRecord>& records) {
 
 using CaseNumber = std::pair<std::int64_t, std::int64_t>;  // index and repeat
 
-// Of the cases without a record, those of this number of ranks, and in the first part those of an unknown number.
+// The cases without a record of this number of ranks, and in the first part those of an unknown number.
 std::size_t count_waiting(const experiment::Experiment& experiment, const std::set<CaseNumber>& with_record,
                           std::int64_t ranks, bool is_first) {
   return static_cast<std::size_t>(

@@ -22,7 +22,7 @@ struct SummaryPart {
 };
 
 // Every record is in exactly one part; those on the CPU come first, then fewer ranks before more. A case that has not
-// run yet is planned where its number of ranks is; one whose number only its run would tell is planned in the first
+// run yet is planned where its number of ranks is; one whose number only its run would show is planned in the first
 // part. Never empty.
 std::vector<SummaryPart> summary_parts(const experiment::Experiment& experiment,
                                        const std::vector<record::CaseRecord>& records);

@@ -43,7 +43,7 @@ std::string origin_line(const std::vector<record::CaseRecord>& records, const Ru
   return line;
 }
 
-// Of a single row every column has one value; these alone are no figures of it.
+// Every column of a single row has one value; these alone are no figures of it.
 constexpr std::array<std::string_view, 4> columns_that_fold{"validity", "verify", "device", "status"};
 
 bool is_alike_in_all_rows(const Table& table, std::size_t column) {
@@ -123,7 +123,7 @@ std::string folded_line(const std::string& text, std::size_t width_columns) {
   return all;
 }
 
-// As many tables below each other as the width needs, each with the columns that tell its rows apart, or with their
+// As many tables below each other as the width needs, each with the columns that distinguish its rows, or with their
 // numbers. Where something else shows the rest, the first of them, and what it leaves out.
 std::string in_parts(const Table& whole, std::size_t width_columns, const Palette& palette, const std::string& rest) {
   if (fits(to_terminal(whole, width_columns), width_columns)) return to_terminal(whole, width_columns, palette);
@@ -179,18 +179,18 @@ std::string table_on_terminal(const Table& table, std::size_t width_columns, con
            std::find(columns_that_fold.begin(), columns_that_fold.end(), name) != columns_that_fold.end();
   };
   std::vector<std::size_t> kept;
-  std::vector<std::string> told;
+  std::vector<std::string> constant;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (may_fold(table.columns[i]) && is_alike_in_all_rows(table, i))
-      told.push_back(
+      constant.push_back(
           fmt::format("{} {}", table.columns[i], palette.paint(record::display_text(table.rows.front()[i]))));
     else
       kept.push_back(i);
   }
-  if (told.empty() || kept.empty()) return in_parts(table, width_columns, palette, rest);
+  if (constant.empty() || kept.empty()) return in_parts(table, width_columns, palette, rest);
   const std::size_t rows = table.rows.size();
   const std::string same = rows == 1 ? "" : rows == 2 ? "in both rows: " : fmt::format("in all {} rows: ", rows);
-  return folded_line(fmt::format("{}{}", same, fmt::join(told, ", ")), width_columns) +
+  return folded_line(fmt::format("{}{}", same, fmt::join(constant, ", ")), width_columns) +
          in_parts(with_columns(table, kept), width_columns, palette, rest);
 }
 

@@ -12,7 +12,7 @@ namespace assay::host::results {
 // statuses that are expected.
 std::string table_page(const Table& table, const std::vector<record::CaseRecord>& records,
                        const std::vector<std::string>& allow, const RunSource& source);
-// The part of it that is below the table; "" when there is nothing to tell.
+// The part of it that is below the table; "" when it is empty.
 std::string below_table(const std::vector<record::CaseRecord>& records, const std::vector<std::string>& allow,
                         const RunSource& source);
 

@@ -87,7 +87,7 @@ std::string line_on_terminal(std::string_view text, int fd);
 std::string lines_on_terminal(std::string_view text, int fd);
 // Prints "assay: TEXT" as a line on standard error, broken where that is a terminal.
 void say_on_stderr(std::string_view text);
-// Of the terminal behind the descriptor; `otherwise` when there is none.
+// The width of the terminal behind the descriptor; `otherwise` when there is none.
 std::size_t terminal_width(int fd, std::size_t otherwise = 120);
 // For tables, and what stands beside them: as wide as they are where there is no terminal, since a pipe and a file have
 // room for all columns.

@@ -1,4 +1,4 @@
-// What an attempt has done with its cases, line by line: begun before a case starts, ended after its record is on the
+// The journal of an attempt, a line per event: begun before a case starts, ended after its record is on the
 // disk. Whoever reads it needs no record.
 #pragma once
 #include <cstdint>

@@ -25,7 +25,7 @@ struct NodeReady {
 std::string json_text(const NodeReady& ready);
 // Throws StorageError.
 void write_node_ready(const std::filesystem::path& shard_folder, const JobStart& start, const NodeReady& ready);
-// Of one start, by node. What cannot be read is left out.
+// The answers of one start, by node. What cannot be read is left out.
 std::vector<NodeReady> read_nodes_ready(const std::filesystem::path& shard_folder, const JobStart& start);
 
 struct UnreadyStart {

@@ -1,4 +1,4 @@
-// What has become of the cases of a shard, as its files tell it.
+// The state of a shard's cases, read from its files.
 #pragma once
 #include <map>
 #include <string>
@@ -14,7 +14,7 @@ struct CaseTrace {
   std::int64_t attempt = 0;     // the last that began it, or has its record
   std::int64_t begun = 0;       // how often it was begun
   std::int64_t unfinished = 0;  // begun, and neither ended nor left: it may have taken its job with it
-  std::int64_t left = 0;        // begun, and given up because the job was told to end
+  std::int64_t left = 0;        // begun, and given up because the job was asked to end
   bool is_quarantined = false;
   double last_begin_s = 0;  // seconds since 1970
   bool is_at_hand = false;  // begun by the last attempt, and not ended

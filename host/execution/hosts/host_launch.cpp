@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 constexpr auto patience_after_loss = 10s;       // for rank 0, which records what was lost
 constexpr auto patience_after_interrupt = 30s;  // for all, to keep finished cases
-constexpr auto patience_with_keepers = 15s;     // that were told to end
+constexpr auto patience_with_keepers = 15s;     // that were asked to end
 
 class Launch {
  public:

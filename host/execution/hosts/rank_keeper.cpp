@@ -290,7 +290,7 @@ class RankKeeper {
       if (!rank->has_ended) kill(rank->pid, SIGTERM);
   }
 
-  // The ranks and whatever they have started, also what has a session of its own: orphans come to this process.
+  // The ranks and whatever they have started, also what has its own session: orphans come to this process.
   void kill_all() {
     if (ranks_.empty()) return;  // what was detached goes on
     for (int i = 0; i < 1000; ++i) {

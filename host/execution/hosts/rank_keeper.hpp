@@ -1,6 +1,6 @@
 // The far side of a launch over ssh: `assay host-keeper`, started on a host by hosts/host_connections.hpp, never by a
 // user. It starts ranks there, passes on what they print, and ends them, and all that they have started, when it is
-// told to, and when its connection is gone: its input is closed, or nothing has come for `silence_s`.
+// asked to, and when its connection is gone: its input is closed, or nothing has come for `silence_s`.
 //
 // Both sides send a JSON object a line.
 //

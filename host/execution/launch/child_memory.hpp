@@ -21,7 +21,7 @@ class ChildMemory {
 
   // All of them now; 0 where there is none. Pages that a child shares with its parent since a fork count for both.
   std::uint64_t resident_bytes(Clock::time_point now);
-  // The worker and all of them, shared pages counted once; 0 where the kernel does not tell. Costs time in proportion
+  // The worker and all of them, shared pages counted once; 0 where the kernel does not say. Costs time in proportion
   // to their memory, so the figure may be a quarter of a second old.
   std::uint64_t bytes_with_worker(Clock::time_point now);
 

@@ -1,4 +1,4 @@
-// Ranks that a launcher has started end when it is gone. mpirun that is killed tells them nothing, and they would go
+// Ranks that a launcher has started end when it is gone. mpirun that is killed does not inform them, and they would go
 // through all cases that are left, on processors that somebody else is given.
 #pragma once
 #include <sys/types.h>
@@ -16,7 +16,7 @@ std::vector<pid_t> launcher_processes();
 
 class LauncherWatch {
  public:
-  // `end` is called on a thread of its own with the first of `processes` that is gone, once at most. A kernel without
+  // `end` is called on a separate thread with the first of `processes` that is gone, once at most. A kernel without
   // pidfd_open (before 5.3) watches none.
   LauncherWatch(const std::vector<pid_t>& processes, std::function<void(pid_t)> end);
   ~LauncherWatch();

@@ -112,7 +112,7 @@ const char* describe(ChildStep step) {
   switch (step) {
     case ChildStep::fork: return "there can be no further process; the limit on them (ulimit -u) may be reached";
     case ChildStep::descriptors: return "its descriptors could not be put in place";
-    case ChildStep::group: return "it could not get a process group of its own";
+    case ChildStep::group: return "it could not get its own process group";
     case ChildStep::parent_death: return "it could not be tied to the host's life";
     case ChildStep::limits: return "its core file limit could not be set";
     case ChildStep::processors: return "it could not be bound to its processors";

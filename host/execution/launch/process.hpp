@@ -65,7 +65,7 @@ class Process {
   pid_t pid() const { return pid_; }
   // The keeper is its parent: everything that it has started is below that.
   pid_t keeper_pid() const { return keeper_pid_; }
-  // Lets a keeper go on that somebody has stopped: it would never tell of the worker's end.
+  // Lets a keeper go on that somebody has stopped: it would never report the worker's end.
   void continue_keeper() const noexcept;
   int end_fd() const { return channel_.get(); }  // readable once the process has ended
   // "NAME=value", in the environment of the worker and of all that it starts.

@@ -232,7 +232,7 @@ class Group {
     GroupFailure& failure = outcome_.failure.emplace();
     failure.kind = culprit.kind;
     failure.reason = culprit.reason;
-    failure.told = culprit.member ? rank_name(culprit.member->rank) + ": " + culprit.reason : culprit.reason;
+    failure.for_others = culprit.member ? rank_name(culprit.member->rank) + ": " + culprit.reason : culprit.reason;
     for (std::size_t i = 0; i < members_.size(); ++i)
       if (&members_[i] == culprit.member) failure.worker = i;
     if (request_.on_failure) request_.on_failure(failure);
@@ -294,7 +294,7 @@ class Group {
     const std::string place = member.worker.position() + member.worker.log_suffix();
     const std::string why = member.failure
                                 ? fmt::format("ended after it had reported a failure ({})", member.failure->reason)
-                                : fmt::format("ended because another rank failed ({})", failure.told);
+                                : fmt::format("ended because another rank failed ({})", failure.for_others);
     member.worker.end(WorkerStatus::ended, fmt::format("{}; it was in {}", why, place), now_, grace);
   }
 

@@ -43,7 +43,7 @@ struct GroupFailure {
   FailureKind kind = FailureKind::died;
   std::optional<std::size_t> worker;  // index of the culprit; nothing when `outside`
   std::string reason;                 // "killed by SIGKILL ..."; poll_outside's text when `outside`
-  std::string told;                   // what the other ranks receive: the reason with the culprit's rank before it
+  std::string for_others;             // what the other ranks receive: the reason with the culprit's rank before it
 };
 
 // A worker that could not be started.

@@ -41,7 +41,7 @@ class WatchedWorker {
   // It has given its result, and takes its case down: that has a separate limit.
   bool is_in_teardown() const { return result() && board_.read().stage >= Stage::destroy; }
 
-  // Told to end, or killed for its memory or its events: why, in words. Nothing while it runs on its own.
+  // Asked to end, or killed for its memory or its events: why, in words. Nothing while it runs on its own.
   const std::string* end_reason() const { return ending_ ? &ending_->reason : nullptr; }
   // SIGTERM, and SIGKILL after `grace`; SIGKILL at once when that is 0. The first call says what became of the worker;
   // a later one can only shorten the grace.

@@ -18,7 +18,7 @@ class WorkerChannel {
   // The JSON text of the case.
   const std::string& read_spec() const { return spec_; }
   // One event: a JSON object in one line, without its newline. Blocks while the parent is behind. Ends the process
-  // quietly when the parent is gone: there is nobody left to tell.
+  // quietly when the parent is gone: nobody is left to read it.
   void send(std::string_view json_line);
   ProgressBoard& board() { return board_; }
 

@@ -24,7 +24,7 @@ std::vector<record::CountedKernel> counted_kernels(const std::vector<CountedLaun
 record::Number gbytes_per_s(const record::CountedKernel& kernel);
 record::Number gflop_per_s(const record::CountedKernel& kernel);
 record::Number flops_per_byte(const record::CountedKernel& kernel);
-// Their sum: of a number that one of them does not tell, none. The shares are the means by time, and nothing
+// Their sum; no number where one of them lacks it. The shares are the means by time, and nothing
 // bounds it.
 record::CountedKernel sum_of(const std::vector<record::CountedKernel>& kernels);
 

@@ -38,7 +38,7 @@ Cell busy_cell(const CaseRecord& r, const KernelPart& part) {
   return part.phase == "step" && trace && trace->step_ms > 0 ? percent(trace->busy_ms / trace->step_ms) : Cell{};
 }
 
-// Nobody can tell what fused attention spends on its softmax: a word says so, in place of a 0.
+// What fused attention spends on its softmax is not known: a word says so, in place of a 0.
 Cell softmax_cell(const KernelPart& part) {
   switch (part.softmax()) {
     case Softmax::of_its_own: return percent(part.share_of_class(class_of_softmax));

@@ -11,7 +11,7 @@ namespace assay::host::profile {
 
 enum class KernelRows { phases, classes, kernels, counters, plan };  // of the last two: of what ncu has counted
 
-// Tells whether a case has what such rows are made of: a trace of its kernels, or counts. One that failed or was wrong
+// Whether a case has what such rows are made of: a trace of its kernels, or counts. One that failed or was wrong
 // has none to show, though a trace may have been taken before.
 bool has_rows(const record::CaseRecord& r, KernelRows rows);
 

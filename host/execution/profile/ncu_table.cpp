@@ -301,7 +301,7 @@ std::vector<CountedLaunch> launches_of(const std::vector<Row>& rows, std::vector
                fused = column(counter::fused, to_count());
   const TensorColumns operations(rows, notes);
   if (!operations.is_there())
-    notes.emplace_back("it does not count the operations of tensor cores, so that no operations are told");
+    notes.emplace_back("it does not count the operations of tensor cores, so no operations are reported");
   const auto place_of = [&rows](std::string_view name) {
     return static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), name) - rows[0].begin());
   };

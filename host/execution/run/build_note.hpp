@@ -1,4 +1,4 @@
-// Tells the user where a figure is that of code without optimisation.
+// A note where a figure is that of code without optimisation.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace assay::host::run {
 
-// By the text that a plugin, a device backend and assay tell of their build.
+// By the text that a plugin, a device backend and assay give of their build.
 bool is_unoptimised(const std::string& build);
 
 // "not optimised: plugin decoder (GNU 12.2.0 unoptimised); ..." with the remedy; "" where all are optimised.

@@ -42,7 +42,7 @@ class CaseGroup {
     if (const auto obstacle = assign_ranks()) return {record::result_without_worker(record::Status::failed, *obstacle)};
     if (is_counted(here_.front())) forget_counts(here_.front());
     launch::GroupRequest request = group_request(here_, context_.interrupts);
-    request.on_failure = [&](const launch::GroupFailure& failure) { abort_others(failure.told); };
+    request.on_failure = [&](const launch::GroupFailure& failure) { abort_others(failure.for_others); };
     if (!elsewhere_.empty()) request.poll_outside = [&] { return failure_elsewhere(); };
     const launch::GroupProgress progress = [&](std::int32_t, const launch::BoardView& view) { show(view); };
     const auto begin = std::chrono::steady_clock::now();
@@ -50,9 +50,9 @@ class CaseGroup {
     try {
       outcome = launch::supervise_group(request, progress, context_.interrupts.count());
     } catch (const launch::WorkerStartError& e) {
-      const std::string told = planned_.ranks == 1 ? e.what() : rank_name(e.rank) + ": " + e.what();
-      abort_others(told);
-      return {record::result_without_worker(record::Status::failed, told)};
+      const std::string reason = planned_.ranks == 1 ? e.what() : rank_name(e.rank) + ": " + e.what();
+      abort_others(reason);
+      return {record::result_without_worker(record::Status::failed, reason)};
     } catch (const std::exception& e) {
       abort_others(e.what());
       throw;
@@ -60,9 +60,10 @@ class CaseGroup {
     if (outcome.interrupted && !all_finished(outcome)) return interrupted();
     std::vector<RankReport> reports = reports_of(outcome, here_, begin);
     if (!collect(reports, outcome.failure.has_value())) return interrupted();
+    const bool asked_to_end = is_asked_to_end(reports);
     record::CaseResult result = combine(std::move(reports), planned_.values.measure.confidence());
     if (is_counted(here_.front())) take_counts(here_.front(), result);
-    return {std::move(result)};
+    return {std::move(result), false, asked_to_end};
   }
 
  private:

@@ -30,6 +30,7 @@ struct CaseContext {
 struct CaseOutcome {
   std::optional<record::CaseResult> result;
   bool interrupted = false;
+  bool asked_to_end = false;  // the rank that failed was, by a SIGTERM that was not the host's
 };
 
 // Blocks until all ranks have ended. Throws LaunchError when this machine does not let itself be asked.

@@ -104,7 +104,7 @@ std::string Crew::strangers_text() const {
 
 void Crew::leave_behind(std::int32_t rank) {
   const std::int32_t ranks[] = {rank};
-  store_.lose(crew_group, ranks, "it had not reported the end of an earlier case, and takes no part any longer");
+  store_.lose(crew_group, ranks, "it had not reported the end of an earlier case, and is left out from here on");
   find_loss(rank);
   // The order that it may not have read yet, and the one after that.
   std::int64_t& given = orders_given_[static_cast<std::size_t>(rank)];

@@ -50,7 +50,7 @@ class Crew {
   void leave_behind(std::int32_t rank);
   // Launched: whether some follower's process is gone.
   bool has_losses();
-  // Launched, and told to end: a sentence on a follower that has died instead of being told to end, too; empty when
+  // Launched, and asked to end: a sentence on a follower that has died before it was asked to end, too; empty when
   // there is none. Waits until each of them has said so or is gone, up to the time after which a machine that does not
   // answer counts as gone.
   std::string death();

@@ -23,7 +23,7 @@ std::string dismissal(int exit_code);
 // The exit code; nothing when the order is a case.
 std::optional<int> dismissal_in(const nlohmann::json& order);
 
-// A follower that is told to end says so here, so that it is not taken for one that has died.
+// A follower that is asked to end says so here, so that it is not taken for one that has died.
 inline std::string farewell_key(std::int32_t rank) { return fmt::format("farewell/{}", rank); }
 
 // Below the prefix of the case.

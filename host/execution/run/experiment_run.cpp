@@ -156,7 +156,7 @@ class ExperimentRun {
     for (const OutdatedCase& each : cases) folder_->append(each.record);
     if (!cases.empty()) results::write_views(folder_->path(), as_planned(experiment_, plan));
     for (const std::string& note : outdated_notes(cases)) listener_.message("note: " + note);
-    std::vector<std::string> ignored;  // read again with the views, which tell them
+    std::vector<std::string> ignored;  // read again with the views, which report them
     for (const std::string& note : notes_on_kept_cases(
              plan, earlier_->records, results::read_environments(folder_->path(), ignored), folder_->environment_id()))
       listener_.message("note: " + note);
@@ -196,7 +196,7 @@ class ExperimentRun {
   std::unique_ptr<Crew> crew_;
   std::optional<results::RunFolder> folder_;
   std::size_t notes_told_ = 0;         // of the run folder's
-  std::optional<EarlierRun> earlier_;  // which is gone on with
+  std::optional<EarlierRun> earlier_;  // which is resumed
   std::optional<TakenFiles> files_;
   std::optional<VerifiedCases> verified_;
 };

@@ -59,7 +59,7 @@ class KeyWatcher {
   std::thread thread_;
 };
 
-// Tells the leader that this process was told to end, over a connection that the end of all waits leaves open.
+// Reports to the leader that this process was asked to end, over a connection that the end of all waits leaves open.
 class Farewell {
  public:
   void know(const wireup::Endpoint& endpoint, std::int32_t rank) {
@@ -71,7 +71,7 @@ class Farewell {
   void say() noexcept {
     const std::lock_guard lock(mutex_);
     try {
-      if (client_) client_->set(farewell_key(rank_), "told to end");
+      if (client_) client_->set(farewell_key(rank_), "asked to end");
     } catch (const std::exception&) {  // a leader that is gone misses nobody
     }
   }

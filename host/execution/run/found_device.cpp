@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "common/device_kinds.hpp"
 #include "launch/supervise_group.hpp"
@@ -27,12 +26,9 @@ worker::FoundDevice ask_for_kind(const std::string& wanted, const std::filesyste
   return none;
 }
 
-// "cuda device 0: counting devices: no usable CUDA device: <why>; <what to do about it>" without its beginning and its
-// end. Whoever did not ask for a GPU does not need all of it.
-std::string cause_alone(const std::string& reason) {
-  constexpr std::string_view beginning = "counting devices: ";
-  const std::size_t at = reason.find(beginning);
-  const std::string text = at == std::string::npos ? reason : reason.substr(at + beginning.size());
+// Why it is not usable, without the remedy that stands behind "; ": whoever did not ask for a GPU does not need it.
+std::string short_cause(const worker::FoundDevice& found) {
+  const std::string& text = found.cause.empty() ? found.reason : found.cause;
   return text.substr(0, text.find("; ")) + "; `assay doctor` says more";
 }
 
@@ -56,7 +52,7 @@ worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesys
       if (!note.empty()) found.note = fmt::format("device = \"auto\" took the {}: {}", kind, note);
       return found;
     }
-    note = cause_alone(found.reason);
+    note = short_cause(found);
   }
   return found;
 }

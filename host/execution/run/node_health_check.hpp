@@ -13,7 +13,7 @@ namespace assay::host::run {
 shard::NodeHealth judge_node(const std::string& node, const std::vector<record::CaseRecord>& records,
                              const shard::HealthRule& rule);
 
-// The verdict of this batch on the node: that of an earlier job, or the check is run now, in processes of its own, with
+// The verdict of this batch on the node: that of an earlier job, or the check is run now, in separate processes, with
 // its run below <batch>/nodes/NODE-JOB-RESTART. Throws StorageError.
 shard::NodeHealth check_node_health(const std::filesystem::path& batch_folder, const std::string& node,
                                     const shard::JobStart& start, const shard::HealthRule& rule);

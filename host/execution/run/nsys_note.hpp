@@ -1,4 +1,4 @@
-// Tells the user where [profile] nsys cannot be honoured.
+// A note where [profile] nsys cannot be honoured.
 #pragma once
 #include <filesystem>
 #include <optional>

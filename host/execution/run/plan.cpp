@@ -80,10 +80,9 @@ class Planner {
       return Refusal{record::Status::unsupported,
                      "run.ranks: several ranks need a worker process each; leave out --in-process and isolate = false"};
     if (planned.in_process && !planned.values.measure.prepare)
-      return Refusal{
-          record::Status::unsupported,
-          "measure.prepare = false: a case starts cold in a process of its own alone; leave out --in-process "
-          "and isolate = false"};
+      return Refusal{record::Status::unsupported,
+                     "measure.prepare = false: a case starts cold only in a separate process; leave out --in-process "
+                     "and isolate = false"};
     if (planned.values.profile.ncu) return refusal_of_ncu(planned);
     return std::nullopt;
   }

@@ -59,7 +59,7 @@ struct RunPlan {
   std::vector<const CasePlan*> to_run() const;
 };
 
-// Tells the cases of a run apart: cases that differ in a setting that no hash holds have one hash, and other axes. A
+// Distinguishes the cases of a run: cases that differ in a setting that no hash holds have one hash, and other axes. A
 // case that ran once has had the first of its repeats.
 std::string finished_key(const std::string& hash, const record::Named<Value>& axes,
                          const std::optional<std::int64_t>& repeat = std::nullopt);

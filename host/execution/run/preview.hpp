@@ -14,7 +14,7 @@ struct PreviewedCase {
 };
 
 struct Preview {
-  std::string run_folder;   // that would be gone on with; "": a new run
+  std::string run_folder;   // that would be resumed; "": a new run
   std::string passed_over;  // why it is no newer one; "" where it is the newest
   // In the order of the experiment's cases.
   std::vector<PreviewedCase> cases;

@@ -1,5 +1,7 @@
 #include "run/rank_report.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -50,8 +52,8 @@ record::CaseResult result_of_lost_worker(const launch::WorkerOutcome& outcome) {
   return result;
 }
 
-// The worker's own result, or what is known of a worker that gave none.
-record::CaseResult result_of(const launch::WorkerOutcome& outcome) {
+// The worker's answer, or what is known of a worker that gave none.
+worker::CaseAnswer answer_of(const launch::WorkerOutcome& outcome) {
   if (outcome.events.result &&
       (outcome.status == launch::WorkerStatus::finished || outcome.status == launch::WorkerStatus::ended))
     if (auto answer = worker::case_answer_from(*outcome.events.result)) {
@@ -61,9 +63,11 @@ record::CaseResult result_of(const launch::WorkerOutcome& outcome) {
       if (answer->result.memory && outcome.peak_with_children_bytes > 0)
         answer->result.memory->process_peak_mib = std::max(answer->result.memory->process_peak_mib.value_or(0),
                                                            static_cast<double>(outcome.peak_with_children_bytes) / mib);
-      return std::move(answer->result);
+      return std::move(*answer);
     }
-  return result_of_lost_worker(outcome);
+  worker::CaseAnswer lost{result_of_lost_worker(outcome)};
+  lost.asked_to_end = outcome.status == launch::WorkerStatus::crashed && outcome.signal == SIGTERM;
+  return lost;
 }
 
 // A rank that has reported its failure itself does not know the end of its log, nor does one that ended badly after its
@@ -72,14 +76,14 @@ void add_log_tail(record::CaseResult& result, const launch::WorkerOutcome& worke
   if ((!result.is_ok() || !worker.end_note.empty()) && result.log_tail.empty()) result.log_tail = worker.log_tail;
 }
 
-// Tells whether the culprit of one machine explains that of another. Ranks that wait for one another are overdue
+// Whether the culprit of one machine explains that of another. Ranks that wait for one another are overdue
 // together: the one that stopped first has kept the others.
 bool explains(const RankReport& a, const RankReport& b) {
   if (*a.failure != *b.failure) return *a.failure < *b.failure;
   return std::tuple(a.waited, a.last_sign_s) < std::tuple(b.waited, b.last_sign_s);
 }
 
-// Finds the rank that the record speaks of when not all are ok: the most telling culprit of all machines, else the
+// Finds the rank that the record speaks of when not all are ok: the most likely culprit of all machines, else the
 // first rank that is not ok.
 std::size_t culprit_among(const std::vector<RankReport>& reports) {
   std::optional<std::size_t> found;
@@ -100,7 +104,9 @@ std::vector<RankReport> reports_of(const launch::GroupOutcome& outcome, const st
   for (std::size_t i = 0; i < outcome.workers.size(); ++i) {
     const launch::WorkerOutcome& worker = outcome.workers[i];
     const worker::RankSpec& rank = here[i].ranks;
-    RankReport report{rank.rank, rank.host_name, result_of(worker), std::nullopt, worker.where.waits, 0};
+    worker::CaseAnswer answer = answer_of(worker);
+    RankReport report{rank.rank, rank.host_name,     std::move(answer.result), std::nullopt, worker.where.waits,
+                      0,         answer.asked_to_end};
     if (worker.where.last_beat_ns > 0)
       report.last_sign_s =
           1e-9 * static_cast<double>(static_cast<std::int64_t>(worker.where.last_beat_ns) - begin_ns.count());
@@ -111,6 +117,7 @@ std::vector<RankReport> reports_of(const launch::GroupOutcome& outcome, const st
       // Whatever it said after it was asked to end is not why it was ended.
       if (*report.failure == launch::FailureKind::silent || *report.failure == launch::FailureKind::overdue) {
         report.result = result_of_lost_worker(worker);
+        report.asked_to_end = false;
         report.result.status = record::Status::timeout;
         if (worker.status != launch::WorkerStatus::timeout) report.result.reason = outcome.failure->reason;
       }
@@ -133,7 +140,8 @@ std::string to_text(const RankReport& report) {
                {"host", report.host},
                {"result", record::to_json(report.result)},
                {"waited", report.waited},
-               {"last_sign_s", report.last_sign_s}};
+               {"last_sign_s", report.last_sign_s},
+               {"asked_to_end", report.asked_to_end}};
   if (report.failure) json.emplace("failure", static_cast<int>(*report.failure));
   return record::json_text(json);
 }
@@ -142,8 +150,8 @@ RankReport rank_report_from_text(const std::string& text) {
   const Json json = Json::parse(text);
   std::optional<record::CaseResult> result = record::result_from_json(json.at("result"));
   if (!result) throw std::invalid_argument("a report without a result: " + text);
-  RankReport report{json.at("rank"),   json.at("host"),       std::move(*result), {},
-                    json.at("waited"), json.at("last_sign_s")};
+  RankReport report{json.at("rank"),   json.at("host"),        std::move(*result),     {},
+                    json.at("waited"), json.at("last_sign_s"), json.at("asked_to_end")};
   if (json.contains("failure")) report.failure = static_cast<launch::FailureKind>(json.at("failure").get<int>());
   return report;
 }
@@ -153,6 +161,11 @@ launch::ResultVerdict judge_result(const std::string& result_line) {
   if (!answer || answer->result.is_ok()) return {};
   return {answer->of_another_rank ? launch::ResultVerdict::Kind::victim : launch::ResultVerdict::Kind::failed,
           answer->result.reason};
+}
+
+bool is_asked_to_end(const std::vector<RankReport>& reports) {
+  const std::size_t culprit = culprit_among(reports);
+  return culprit < reports.size() && reports[culprit].asked_to_end;
 }
 
 record::CaseResult combine(std::vector<RankReport> reports, double confidence) {

@@ -19,6 +19,7 @@ struct RankReport {
   std::optional<launch::FailureKind> failure;  // of the rank that its machine holds for the culprit
   bool waited = false;                         // when it was last looked at, for another rank or its device
   double last_sign_s = 0;                      // of life, from the start of the case
+  bool asked_to_end = false;                   // by a SIGTERM that was not the host's, and failed for that
 };
 
 // One for each rank that ran here, `here` being their specifications. `begin`: when the group was started.
@@ -34,6 +35,9 @@ RankReport rank_report_from_text(const std::string& text);
 
 // For GroupRequest::judge_result.
 launch::ResultVerdict judge_result(const std::string& result_line);
+
+// Whether the culprit failed because somebody else than the host asked it to end.
+bool is_asked_to_end(const std::vector<RankReport>& reports);
 
 // Makes one result of the case of all machines' reports, which are in the order of ranks.
 record::CaseResult combine(std::vector<RankReport> reports, double confidence);

@@ -51,10 +51,10 @@ void note_missing_nodes(const CasePlan& planned, const Crew& crew, record::CaseR
 
 // Says whether the case has ended because the run does: its ranks leave it when they are asked to, and say that it
 // failed.
-bool has_ended_with_the_run(const record::CaseResult& result, const launch::InterruptHandler& interrupts) {
-  if (result.status != record::Status::failed && result.status != record::Status::crashed) return false;
-  return interrupts.count()->load() > 0 ||
-         (result.reason.find("SIGTERM") != std::string::npos && is_told_to_end(interrupts));
+bool has_ended_with_the_run(const CaseOutcome& outcome, const launch::InterruptHandler& interrupts) {
+  const record::Status status = outcome.result->status;
+  if (status != record::Status::failed && status != record::Status::crashed) return false;
+  return interrupts.count()->load() > 0 || (outcome.asked_to_end && is_told_to_end(interrupts));
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ RecordedCase run_and_record(const CasePlan& planned, const CaseContext& context)
   }
   RecordedCase recorded{std::nullopt, outcome.interrupted};
   if (!outcome.result) return recorded;
-  if (has_ended_with_the_run(*outcome.result, context.interrupts)) return {std::nullopt, true};
+  if (has_ended_with_the_run(outcome, context.interrupts)) return {std::nullopt, true};
   note_missing_nodes(planned, context.crew, *outcome.result);
   if (outcome.result->phases && outcome.result->device)
     if (std::string note = note_on_builds(context.target, *outcome.result->device); !note.empty())

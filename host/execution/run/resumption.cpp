@@ -45,7 +45,7 @@ void add_change(std::vector<std::string>& changes, const std::string& what, cons
                 const std::string& now) {
   if (then != now)
     changes.push_back(
-        fmt::format("{}: {} then, {} now", what, then.empty() ? "not told" : then, now.empty() ? "none" : now));
+        fmt::format("{}: {} then, {} now", what, then.empty() ? "not known" : then, now.empty() ? "none" : now));
 }
 
 std::string hash_of_role(const record::Named<std::string>& files, const std::string& role) {
@@ -88,7 +88,7 @@ std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseR
         add_change(changes, name, *before, build);
   }
   if (!is_of_this_machine(record)) add_change(changes, "machine", record.host, host_name());
-  if (changes.empty()) changes.emplace_back("what decides its figures is told by no field of its record");
+  if (changes.empty()) changes.emplace_back("no field of its record says what decides its figures");
   return changes;
 }
 
@@ -147,7 +147,7 @@ std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experim
     }
     // What was finished of another experiment is no reason to leave a run of this one, nor an end to the search.
     if (!earlier.differences.empty() && newest.differences.empty()) continue;
-    // Cases that are outdated were finished once: they are why the run was gone on with.
+    // Cases that are outdated were finished once: they are why the run was resumed.
     if (std::none_of(earlier.records.begin(), earlier.records.end(),
                      [&allow](const record::CaseRecord& record) { return is_finished(record, allow); })) {
       passed_over.push_back(run);
@@ -162,16 +162,15 @@ std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experim
 std::string note_on_passed_over(const EarlierRun& earlier) {
   if (earlier.passed_over.empty()) return "";
   const std::string newest = earlier.passed_over.front().string();
-  return fmt::format(
-      "--resume goes on with {}, the newest run of which a case is finished; {} finished", earlier.folder.string(),
-      earlier.passed_over.size() == 1
-          ? fmt::format("the newer {} has none", newest)
-          : fmt::format("{} newer runs, {} the last of them, have none", earlier.passed_over.size(), newest));
+  return fmt::format("--resume continues {}, the newest run with a finished case; {} finished", earlier.folder.string(),
+                     earlier.passed_over.size() == 1 ? fmt::format("the newer {} has none", newest)
+                                                     : fmt::format("{} newer runs, {} the last of them, have none",
+                                                                   earlier.passed_over.size(), newest));
 }
 
 std::string refusal_text(const EarlierRun& earlier) {
   return fmt::format(
-      "{} is a run of another experiment: an experiment may grow by values of its axes before it is gone on with, and "
+      "{} is a run of another experiment: an experiment may grow by values of its axes before it is resumed, and "
       "this one differs in\n  {}\nundo that, or give --new beside --resume to start a new run",
       earlier.folder.string(), fmt::join(earlier.differences, "\n  "));
 }

@@ -34,7 +34,7 @@ struct EarlierRun {
 // StorageError if the newest cannot be read; older ones that cannot, and those of another experiment, are passed by.
 std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experiment, const std::string& suffix);
 
-// Why it is no newer run that is gone on with; "" where it is the newest.
+// Why no newer run is resumed; "" where it is the newest.
 std::string note_on_passed_over(const EarlierRun& earlier);
 
 // The text of ResumeRefused.

@@ -18,7 +18,7 @@ class RunListener {
   virtual ~RunListener() = default;
   virtual void run_started(const experiment::Experiment& experiment, const std::string& run_folder, bool resumed,
                            std::size_t skipped) = 0;
-  // After run_started: how long the cases that are to run will take, as far as earlier runs tell it.
+  // After run_started: how long the cases that are to run will take, as far as earlier runs show it.
   virtual void estimated(const Estimate& estimate) = 0;
   virtual void case_started(const experiment::Case& c, std::size_t position, std::size_t count) = 0;
   virtual void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase,

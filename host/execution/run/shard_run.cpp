@@ -107,7 +107,7 @@ class ShardRun {
     } catch (const wireup::WireupError& e) {
       ended.reason = e.what();
       if (interrupts_.count()->load() > 0)
-        ended = {is_out_of_time() ? Verdict::more : Verdict::stopped, "the job was told to end"};
+        ended = {is_out_of_time() ? Verdict::more : Verdict::stopped, "the job was asked to end"};
     } catch (const ReadingStopped& e) {  // an input
       ended = {is_out_of_time() ? Verdict::more : Verdict::stopped, e.what()};
     } catch (const std::exception& e) {
@@ -181,7 +181,7 @@ class ShardRun {
     return found == experiment_.cases.end() ? nullptr : &*found;
   }
 
-  // The cases without a record. One that was at hand when its job was told to end comes after the others, and one that
+  // The cases without a record. One that was at hand when its job was asked to end comes after the others, and one that
   // may have taken its job with it last, so that it takes no other with it.
   std::vector<std::int64_t> order_of_cases(const shard::ShardState& state) const {
     std::vector<std::int64_t> order;
@@ -276,7 +276,7 @@ class ShardRun {
         // srun ends the whole step when one of its processes has died: the case may have taken that one with it.
         if (const std::string death = ran.record ? "" : crew_->death(); !death.empty()) return {Verdict::more, death};
         if (!ran.record) journal.append({JournalEntry::Event::left, order[i], seconds_since_1970(), ""});
-        return {Verdict::stopped, "the job was told to end"};
+        return {Verdict::stopped, "the job was asked to end"};
       }
     }
     return end_of_shard(shard::read_shard_state(options_.folder));
@@ -332,7 +332,7 @@ class ShardRun {
 
   std::optional<Ended> why_stop(std::int64_t next, bool is_first) const {
     if (interrupts_.count()->load() > 0)
-      return Ended{is_out_of_time() ? Verdict::more : Verdict::stopped, "the job was told to end"};
+      return Ended{is_out_of_time() ? Verdict::more : Verdict::stopped, "the job was asked to end"};
     if (shard::is_superseded(options_.folder, number_))
       return Ended{Verdict::superseded, "another attempt at this shard has begun"};
     std::error_code ignored;

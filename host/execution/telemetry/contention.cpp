@@ -164,7 +164,7 @@ void Contention::attribute_waits(double wanted_by_case_s) {
 
 std::set<int> usable_processors() {
   std::set<int> result;
-  // The kernel refuses a set smaller than its own, whose size it does not tell.
+  // The kernel refuses a set smaller than its own, whose size it does not report.
   for (int count = 1024; count <= 1 << 20; count *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(count));
     if (!set) return result;

@@ -4,7 +4,7 @@
 
 namespace assay::host::telemetry {
 
-// The NUMA nodes that have a processor which this process may use; 1 where the kernel does not tell.
+// The NUMA nodes that have a processor which this process may use; 1 where the kernel does not say.
 std::int32_t cpu_node_count();
 
 }  // namespace assay::host::telemetry

@@ -17,7 +17,7 @@ struct EnvironmentSource {
   EnvironmentSource();
 };
 
-// Keys: captured, command, cpu, memory, os, gpu, load_average, assay, job, variables. What this machine does not tell
+// Keys: captured, command, cpu, memory, os, gpu, load_average, assay, job, variables. What this machine does not report
 // is absent. Clocks and power limits are those of a device, which a case opens: they stand in its record.
 nlohmann::ordered_json capture_environment(const EnvironmentSource& source = {});
 

@@ -7,7 +7,7 @@ namespace assay::host::telemetry {
 namespace {
 
 // Threads, the CUDA libraries, oneDNN, communication, and the allocator: all that they have steers. Of Open MPI the
-// parts that choose the transport: the others tell a process its place in the job.
+// parts that choose the transport: the others give a process its place in the job.
 constexpr auto kFamilies = std::to_array<std::string_view>({
     "OMP_",         "GOMP_",        "KMP_",         "MKL_",         "CUDA_",         "CUBLAS_", "CUBLASLT_",
     "CUDNN_",       "ONEDNN_",      "DNNL_",        "NCCL_",        "MALLOC_",       "GLOO_",   "UCX_",

@@ -46,7 +46,7 @@ class TelemetrySampler {
   // Nothing if the device reports nothing.
   std::optional<TelemetryFigures> end();
 
-  // What the device does not tell here and why; "" when there is nothing to say. Complete after end().
+  // What the device does not report here and why; "" when there is nothing to say. Complete after end().
   const std::string& note() const { return note_; }
 
  private:

@@ -1,4 +1,4 @@
-// How busy the device was in each measured step, where steps are long enough to tell.
+// How busy the device was in each measured step, where steps are long enough for it.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace assay::host::telemetry {
 
-// Seconds on the clock of readings and of steps, which are set against each other.
+// Seconds on the clock of readings and of steps, which are compared with each other.
 inline double steady_now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -27,7 +27,7 @@ constexpr std::array<Reason, 8> reasons{{{ASSAY_THROTTLE_POWER_CAP, "power_cap",
                                          {ASSAY_THROTTLE_SYNC_BOOST, "sync_boost", false},
                                          {ASSAY_THROTTLE_DISPLAY_CLOCKS, "display_clocks", false}}};
 
-bool tells(const assay_telemetry_sample& sample, std::uint64_t bit) { return (sample.known & bit) != 0; }
+bool has(const assay_telemetry_sample& sample, std::uint64_t bit) { return (sample.known & bit) != 0; }
 
 void keep_larger(std::optional<std::uint64_t>& largest, std::uint64_t value) {
   largest = std::max(largest.value_or(0), value);
@@ -45,7 +45,7 @@ void TelemetryFigures::Series::add(double value, double weight) {
 void TelemetryFigures::begin(const assay_telemetry_sample& sample, double now_s) {
   last_s_ = now_s;
   begin_s_ = now_s;
-  if (tells(sample, ASSAY_TELEMETRY_ENERGY)) energy_begin_j_ = sample.energy_j;
+  if (has(sample, ASSAY_TELEMETRY_ENERGY)) energy_begin_j_ = sample.energy_j;
   add_foreign(sample);
 }
 
@@ -60,14 +60,14 @@ void TelemetryFigures::end(const assay_telemetry_sample& sample, double now_s) {
   if (within_ == 0) add_moment(sample, now_s);
   add_utilisation(sample, now_s);
   add_foreign(sample);
-  if (tells(sample, ASSAY_TELEMETRY_OWN_MEMORY)) own_memory_bytes_ = sample.own_memory_bytes;
-  if (tells(sample, ASSAY_TELEMETRY_ENERGY) && energy_begin_j_ && sample.energy_j >= *energy_begin_j_)
+  if (has(sample, ASSAY_TELEMETRY_OWN_MEMORY)) own_memory_bytes_ = sample.own_memory_bytes;
+  if (has(sample, ASSAY_TELEMETRY_ENERGY) && energy_begin_j_ && sample.energy_j >= *energy_begin_j_)
     energy_j_ = sample.energy_j - *energy_begin_j_;
 }
 
 void TelemetryFigures::add_utilisation(const assay_telemetry_sample& sample, double now_s) {
-  const bool of_gpu = tells(sample, ASSAY_TELEMETRY_GPU_UTILISATION);
-  if ((!of_gpu && !tells(sample, ASSAY_TELEMETRY_CPU_UTILISATION)) || sample.utilisation_span_s <= 0) return;
+  const bool of_gpu = has(sample, ASSAY_TELEMETRY_GPU_UTILISATION);
+  if ((!of_gpu && !has(sample, ASSAY_TELEMETRY_CPU_UTILISATION)) || sample.utilisation_span_s <= 0) return;
   is_of_gpu_ = of_gpu;
   utilisation_.add(sample.utilisation_percent, sample.utilisation_span_s);
   if (sample.utilisation_span_s >= period_s_ / 2) whole_utilisation_.add(sample.utilisation_percent);
@@ -80,18 +80,18 @@ void TelemetryFigures::add_moment(const assay_telemetry_sample& sample, double n
   const double span_s = now_s > last_s_ ? now_s - last_s_ : period_s_;
   last_s_ = std::max(last_s_, now_s);
   const auto add = [&](std::uint64_t bit, Series& series, double value) {
-    if (tells(sample, bit)) series.add(value, span_s);
+    if (has(sample, bit)) series.add(value, span_s);
   };
   add(ASSAY_TELEMETRY_SM_CLOCK, sm_clock_, sample.sm_clock_mhz);
   add(ASSAY_TELEMETRY_MEMORY_CLOCK, memory_clock_, sample.memory_clock_mhz);
   add(ASSAY_TELEMETRY_POWER, power_, sample.power_w);
   if (now_s >= begin_s_ + power_readings_.average_s) add(ASSAY_TELEMETRY_POWER, settled_power_, sample.power_w);
   add(ASSAY_TELEMETRY_TEMPERATURE, temperature_, sample.temperature_c);
-  if (tells(sample, ASSAY_TELEMETRY_SM_CLOCK)) {
+  if (has(sample, ASSAY_TELEMETRY_SM_CLOCK)) {
     const double before_s = clock_readings_.empty() ? now_s - span_s : clock_readings_.back().end_s;
     clock_readings_.push_back({before_s + span_s, span_s, sample.sm_clock_mhz});
   }
-  if (!tells(sample, ASSAY_TELEMETRY_THROTTLE)) return;
+  if (!has(sample, ASSAY_TELEMETRY_THROTTLE)) return;
   throttle_s_ += span_s;
   for (const Reason& reason : reasons) {
     if (!(sample.throttle & reason.bit)) continue;
@@ -102,8 +102,8 @@ void TelemetryFigures::add_moment(const assay_telemetry_sample& sample, double n
 }
 
 void TelemetryFigures::add_foreign(const assay_telemetry_sample& sample) {
-  if (tells(sample, ASSAY_TELEMETRY_FOREIGN_PROCESSES)) keep_larger(foreign_processes_, sample.foreign_processes);
-  if (tells(sample, ASSAY_TELEMETRY_FOREIGN_MEMORY)) keep_larger(foreign_memory_bytes_, sample.foreign_memory_bytes);
+  if (has(sample, ASSAY_TELEMETRY_FOREIGN_PROCESSES)) keep_larger(foreign_processes_, sample.foreign_processes);
+  if (has(sample, ASSAY_TELEMETRY_FOREIGN_MEMORY)) keep_larger(foreign_memory_bytes_, sample.foreign_memory_bytes);
 }
 
 std::optional<record::Figure> TelemetryFigures::utilisation() const {
@@ -152,10 +152,10 @@ record::Telemetry TelemetryFigures::telemetry(const std::vector<double>& bounds_
   }
   if (auto percents = step_utilisation_percent(readings_, bounds_s, period_s_))
     out.step_utilisation_percent = std::move(*percents);
-  out.sm_clock_mhz = sm_clock_.told();
-  out.memory_clock_mhz = memory_clock_.told();
-  out.power_w = power_.told();
-  out.temperature_c = temperature_.told();
+  out.sm_clock_mhz = sm_clock_.if_any();
+  out.memory_clock_mhz = memory_clock_.if_any();
+  out.power_w = power_.if_any();
+  out.temperature_c = temperature_.if_any();
   // Within one period the counter does not move, or shows the work of before.
   if (end_s_ - begin_s_ >= power_readings_.energy_period_s) out.energy_j = energy_j_;
   if (!settled_power_.is_empty() && (end_s_ - begin_s_) * settled_power_share >= power_readings_.average_s)

@@ -49,7 +49,7 @@ class TelemetryFigures {
   bool is_of_gpu() const { return is_of_gpu_; }
   // The longest time over which a utilisation was averaged, 0 if none was reported.
   double utilisation_span_s() const { return longest_span_s_; }
-  // Shares of the window's time by the name of what holds the clocks down; nothing where the device does not tell.
+  // Shares of the window's time by the name of what holds the clocks down; nothing where the device does not report it.
   std::optional<std::map<std::string, double>> throttle() const;
   // Of those, what takes clocks away from a GPU that is within its power: heat and the hardware's own protection. Only
   // what was seen twice, in a twentieth of the time or more.
@@ -58,9 +58,9 @@ class TelemetryFigures {
   double power_capped() const;
   // Nothing where there are too few readings of the SM clock, or none.
   std::optional<ClockDrift> sm_clock_drift() const { return clock_drift(clock_readings_); }
-  std::optional<record::Figure> sm_clock_mhz() const { return sm_clock_.told(); }
+  std::optional<record::Figure> sm_clock_mhz() const { return sm_clock_.if_any(); }
   // Of the readings that average over nothing before the window.
-  std::optional<record::Figure> power_w_within() const { return settled_power_.told(); }
+  std::optional<record::Figure> power_w_within() const { return settled_power_.if_any(); }
   std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
   // What this process and those that it has started held of the device's memory when the window ended.
   std::optional<std::uint64_t> own_memory_bytes() const { return own_memory_bytes_; }
@@ -75,7 +75,7 @@ class TelemetryFigures {
     bool is_empty() const { return weight_ <= 0; }
     // Rounding must not put the mean of equal values beside them.
     record::Figure figure() const { return {std::clamp(sum_ / weight_, min_, max_), min_, max_}; }
-    std::optional<record::Figure> told() const { return is_empty() ? std::nullopt : std::optional(figure()); }
+    std::optional<record::Figure> if_any() const { return is_empty() ? std::nullopt : std::optional(figure()); }
 
    private:
     double sum_ = 0, weight_ = 0, min_ = 0, max_ = 0;

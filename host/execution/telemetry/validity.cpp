@@ -77,7 +77,7 @@ record::Validity of_clocks(const TelemetryFigures& figures, record::Number power
                          ? fmt::format("{}too few readings of the SM clock within the first or the last third of the "
                                        "window to say whether it is steady; measure longer ([measure] steps); {}",
                                        cap, to_itself)
-                         : fmt::format("{}the device does not tell its SM clock, so nothing says whether it was "
+                         : fmt::format("{}the device does not report its SM clock, so it is not known whether it was "
                                        "steady; {}",
                                        cap, to_itself)};
   }
@@ -91,14 +91,14 @@ record::Validity of_clocks(const TelemetryFigures& figures, record::Number power
   const std::string clocks =
       figures.throttle() ? fmt::format("nothing held the clocks down in {:.0f}% of the time or more ({} samples)",
                                        throttled_share * 100, figures.samples())
-                         : "the device does not tell what holds its clocks down";
+                         : "the device does not report what holds its clocks down";
   return {valid, fmt::format("{}; {}", clocks, to_itself)};
 }
 
 record::Validity of_device(const TelemetryFigures* figures, record::Number power_limit_w) {
   using enum record::ValidityVerdict;
   if (!figures || (!figures->throttle() && !figures->foreign_processes()))
-    return {unknown, "the device tells neither what holds its clocks down nor who else uses it"};
+    return {unknown, "the device reports neither what holds its clocks down nor who else uses it"};
   std::vector<std::string> found = slowdowns_of(*figures);
   if (const std::uint64_t others = figures->foreign_processes().value_or(0); others > 0) {
     if (figures->power_capped() > 0) found.push_back(at_the_cap(*figures, power_limit_w));

@@ -25,7 +25,7 @@ class KeyValueServer {
     Reach reach = Reach::this_machine;
     std::uint16_t port = 0;                                             // 0: any free one
     std::string token;                                                  // empty: a random one
-    std::chrono::milliseconds hello_timeout = std::chrono::seconds(5);  // for a client that connects and says nothing
+    std::chrono::milliseconds hello_timeout = std::chrono::seconds(5);  // for a client that connects and stays silent
     std::size_t unproven_max = 64;
     std::chrono::milliseconds unproven_time = std::chrono::milliseconds(250);
   };

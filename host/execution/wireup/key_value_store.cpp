@@ -125,7 +125,7 @@ KeyValueStore::WaitId KeyValueStore::begin_exchange(std::string_view name, std::
     if (exchange.present == count) {
       auto all = std::make_shared<std::vector<std::string>>();
       all->reserve(exchange.values.size());
-      // The values stay behind as empty texts: they tell that the rank was here.
+      // The values stay behind as empty texts: they show that the rank was here.
       for (auto& each : exchange.values) all->push_back(std::exchange(*each, {}));
       exchange.finished = true;
       end_all(std::exchange(exchange.waits, {}), {std::move(all), {}});

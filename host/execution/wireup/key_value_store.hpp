@@ -58,7 +58,7 @@ class KeyValueStore final : public KeyValue {
   // under it that have no value, fail at once with `text`. It replaces the text of an earlier loss of the same rank.
   void lose(std::string_view group, std::span<const std::int32_t> ranks, std::string_view text);
 
-  // Tells of keys set, and of members that join, leave or are lost, under the prefix.
+  // Reports keys set, and of members that join, leave or are lost, under the prefix.
   std::shared_ptr<Watch> watch(std::string_view prefix);
 
   // The same waits for a caller that must not block. `done` is called once, from any thread or from within the call,

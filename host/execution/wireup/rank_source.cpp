@@ -182,7 +182,7 @@ std::string torchrun_job(const Variables& variables, const LaunchedRank& launche
   if (!run && !(address && port) && launched.size > 1)
     throw WireupError(
         fmt::format("RANK is '{}' and WORLD_SIZE is '{}', but neither TORCHELASTIC_RUN_ID nor MASTER_ADDR "
-                    "with MASTER_PORT is set; they tell this launch from others",
+                    "with MASTER_PORT is set; they distinguish this launch from others",
                     launched.rank, launched.size));
   return fmt::format("torchrun-{}-{}-{}:{}", run.value_or("none"),
                      variables.text("TORCHELASTIC_RESTART_COUNT").value_or("0"), address.value_or("none"),
@@ -204,13 +204,14 @@ std::string job_by_row(const Launcher& row, const Variables& variables, const La
   if (job.empty() && row.may_lack_job && is_one_machine) job = launcher_process();
   if (!job.empty()) return kind + "-" + job;
   if (row.may_lack_job)
-    throw WireupError(fmt::format(
-        "{} is '{}' and {} is '{}', but nothing tells this launch from others (on one machine a local size would); set "
-        "ASSAY_RENDEZVOUS to HOST:PORT of the machine with rank 0, the same in all processes",
-        row.rank, launched.rank, row.size, launched.size));
+    throw WireupError(
+        fmt::format("{} is '{}' and {} is '{}', but nothing distinguishes this launch from others (on one machine a "
+                    "local size would); set "
+                    "ASSAY_RENDEZVOUS to HOST:PORT of the machine with rank 0, the same in all processes",
+                    row.rank, launched.rank, row.size, launched.size));
   throw WireupError(fmt::format(
-      "{} is set, but {} is not; it tells this launch from others. Start the ranks with {}'s launcher itself", row.rank,
-      row.job[0], row.name));
+      "{} is set, but {} is not; it distinguishes this launch from others. Start the ranks with {}'s launcher itself",
+      row.rank, row.job[0], row.name));
 }
 
 // SLURM_STEP_TASKS_PER_NODE is "2(x3),1": two tasks on each of three nodes, one on the fourth.
@@ -370,9 +371,7 @@ std::string nearest_launcher_process() {
   return nearest;
 }
 
-std::string LaunchedRank::who_tells() const {
-  return is_by_hand() ? "ASSAY_RANKS tells of" : launcher + " has started";
-}
+std::string LaunchedRank::who_tells() const { return is_by_hand() ? "ASSAY_RANKS names" : launcher + " has started"; }
 
 std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment,
                                           const LauncherProcess& launcher_process) {

@@ -52,7 +52,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void start();
   // The server ends: no wait may call back, and a member leaves.
   void abandon();
-  // Others wait while this one, which has proven nothing yet, says nothing.
+  // Others wait while this one, which has proven nothing yet, is silent.
   void crowd_out();
   std::chrono::steady_clock::time_point started() const { return started_; }
 
@@ -63,7 +63,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void take_hello();
   void read_proof();
   void take_proof();
-  // Sends what the handshake says, and goes on with `then`, or closes.
+  // Sends what the handshake says, and continues with `then`, or closes.
   template <std::size_t N>
   void tell(const std::array<char, N>& bytes, void (ServerConnection::*then)());
   // Counts the connection as a stranger's, and closes it after the bytes under way.

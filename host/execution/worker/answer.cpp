@@ -15,8 +15,10 @@ Json parsed(std::string_view line) { return json_or_discarded(line); }
 }  // namespace
 
 std::string to_event(const CaseAnswer& answer) {
-  return record::json_text(
-      {{"event", "result"}, {"record", record::to_json(answer.result)}, {"of_another_rank", answer.of_another_rank}});
+  return record::json_text({{"event", "result"},
+                            {"record", record::to_json(answer.result)},
+                            {"of_another_rank", answer.of_another_rank},
+                            {"asked_to_end", answer.asked_to_end}});
 }
 
 void add_teardown(record::CaseResult& result, CaseTeardown teardown) {
@@ -38,6 +40,7 @@ std::string to_event(const FoundDevice& answer) {
                             {"probe",
                              {{"status", name_of(answer.status)},
                               {"reason", answer.reason},
+                              {"cause", answer.cause},
                               {"device", record::to_json(answer.device)},
                               {"count", answer.count},
                               {"note", answer.note},
@@ -49,7 +52,7 @@ std::optional<CaseAnswer> case_answer_from(std::string_view event_line) {
   if (!event.is_object() || !event.contains("record")) return std::nullopt;
   std::optional<record::CaseResult> result = record::result_from_json(event.at("record"));
   if (!result) return std::nullopt;
-  return CaseAnswer{std::move(*result), event.value("of_another_rank", false)};
+  return CaseAnswer{std::move(*result), event.value("of_another_rank", false), event.value("asked_to_end", false)};
 }
 
 std::optional<CaseTeardown> teardown_from(std::string_view event_line) {
@@ -66,8 +69,12 @@ std::optional<FoundDevice> found_device_from(std::string_view event_line) {
   const Json& probe = event.at("probe");
   const std::optional<record::Status> status = record::status_of(probe.value("status", ""));
   if (!status) return std::nullopt;
-  FoundDevice found{*status, probe.value("reason", ""), record::device_from_json(probe.at("device")),
-                    probe.value("count", std::int32_t{1}), probe.value("note", "")};
+  FoundDevice found{*status,
+                    probe.value("reason", ""),
+                    probe.value("cause", ""),
+                    record::device_from_json(probe.at("device")),
+                    probe.value("count", std::int32_t{1}),
+                    probe.value("note", "")};
   if (const auto libraries = probe.find("libraries"); libraries != probe.end() && libraries->is_object())
     for (const auto& [name, build] : libraries->items())
       if (build.is_string()) found.libraries.emplace_back(name, build.get<std::string>());

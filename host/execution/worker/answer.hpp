@@ -13,6 +13,7 @@ namespace assay::host::worker {
 struct CaseAnswer {
   record::CaseResult result;
   bool of_another_rank = false;  // a failure that may be another rank's doing
+  bool asked_to_end = false;     // by a SIGTERM that was not the host's
 };
 
 // What there is to add once nothing of the case is left. The answer comes before: whatever happens in between, what was
@@ -28,6 +29,7 @@ void add_teardown(record::CaseResult& result, CaseTeardown teardown);
 struct FoundDevice {
   record::Status status = record::Status::failed;
   std::string reason;  // where the status is not ok
+  std::string cause;   // of it the backend's own text, "<why>; <remedy>"; "" where the host found the failure
   record::Device device;
   std::int32_t count = 1;  // of the devices of that kind
   std::string note;        // for the user: why "auto" is not what may have been expected

@@ -147,8 +147,7 @@ void CaseMemory::plan_buffer(void* arena, profile::PlannedBuffer buffer) {
   if (!history_) return;
   const std::string name = buffer.name;
   if (!history_->planned(reinterpret_cast<std::uintptr_t>(arena), std::move(buffer)))
-    std::fprintf(stderr, "[host warning] the plugin's memory plan has '%s' where no memory of its own is\n",
-                 name.c_str());
+    std::fprintf(stderr, "[host warning] the plugin's memory plan has '%s' where it has no memory\n", name.c_str());
 }
 
 void CaseMemory::release(void* address) {

@@ -77,11 +77,11 @@ void CaseProfiler::start_range() {
 void CaseProfiler::begin_measure(measure::Recorder& recorder, const std::vector<std::string>& phase_names) {
   if (!is_watched_ || !DeviceRanges::are_offered_by(device_)) return;
   ranges_.emplace(device_, phase_names).begin_measure();
-  recorder.tell(&*ranges_);
+  recorder.mark_ranges_by(&*ranges_);
 }
 
 void CaseProfiler::end_measure(measure::Recorder& recorder) {
-  recorder.tell(nullptr);
+  recorder.mark_ranges_by(nullptr);
   ranges_.reset();
   if (profiler_ && !is_counted_) is_done(profiler_->stop(device_.handle()), "ending the external profiler's range");
 }

@@ -472,6 +472,7 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
     result.part = run->part();
     result.step = run->step();
     answer.of_another_rank = of_another_rank && outsider.empty();
+    answer.asked_to_end = !outsider.empty();
   };
   try {
     run->run();

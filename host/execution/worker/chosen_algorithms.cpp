@@ -14,14 +14,14 @@ void tell_algorithms(const plugin::OpenDevice& device, record::CaseResult& resul
   try {
     std::uint64_t count = 0;
     device.check(table->count(device.handle(), &count), "counting the algorithms chosen");
-    const std::uint64_t told = std::min<std::uint64_t>(count, most_algorithms);
-    for (std::uint64_t i = 0; i < told; ++i) {
+    const std::uint64_t kept = std::min<std::uint64_t>(count, most_algorithms);
+    for (std::uint64_t i = 0; i < kept; ++i) {
       assay_algorithm algorithm{};
       algorithm.struct_size = sizeof algorithm;
       device.check(table->get(device.handle(), i, &algorithm), "asking for an algorithm chosen");
       result.algorithms.emplace_back(algorithm.made_for, algorithm.algorithm);
     }
-    if (count > told) result.note(fmt::format("algorithms: the first {} of {} chosen are in the record", told, count));
+    if (count > kept) result.note(fmt::format("algorithms: the first {} of {} chosen are in the record", kept, count));
   } catch (const plugin::DeviceError& e) {
     result.note(fmt::format("the algorithms chosen are not known: {}", e.what()));
   }

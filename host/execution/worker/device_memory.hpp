@@ -17,7 +17,7 @@ class DeviceMemoryUse {
   explicit DeviceMemoryUse(const plugin::OpenDevice& device);
   // Between steps, with the device idle. `told_bytes`: what the driver says of this process and those it has started.
   void look(const measure::MemoryLedger& ledger, std::optional<std::uint64_t> told_bytes);
-  // Nothing on a CPU, whose memory everything uses, nor where another process uses the device and nothing says whose
+  // Nothing on a CPU, whose memory everything uses, nor where another process uses the device and it is not known whose
   // memory it is.
   void tell(record::Memory& memory, const std::optional<record::Telemetry>& telemetry) const;
 

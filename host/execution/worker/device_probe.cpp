@@ -9,10 +9,11 @@
 namespace assay::host::worker {
 namespace {
 
-FoundDevice refused(record::Status status, const char* reason) {
+FoundDevice refused(record::Status status, const char* reason, const std::string& cause = "") {
   FoundDevice answer;
   answer.status = status;
   answer.reason = reason;
+  answer.cause = cause;
   return answer;
 }
 
@@ -29,7 +30,8 @@ FoundDevice probe_device(const std::string& kind) {
     answer.libraries = loaded_libraries(recorded_as_file);
     return answer;
   } catch (const plugin::DeviceError& e) {
-    return refused(e.status() == ASSAY_UNSUPPORTED ? record::Status::unsupported : record::Status::failed, e.what());
+    return refused(e.status() == ASSAY_UNSUPPORTED ? record::Status::unsupported : record::Status::failed, e.what(),
+                   e.cause());
   } catch (const plugin::PluginError& e) {
     return refused(record::Status::unsupported, e.what());
   }

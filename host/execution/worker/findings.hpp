@@ -24,7 +24,7 @@ record::Memory memory_of(const measure::MemoryLedger& ledger, record::Status sta
 telemetry::PowerReadings power_readings_of(const experiment::DeviceFacts& facts);
 // The most that this process, or one that it has waited for, has had in memory.
 double process_peak_mib();
-// `told_phases`: the steps that tell the workload's phases, which are shares of these steps' mean.
+// `told_phases`: the steps that have the workload's phases, which are shares of these steps' mean.
 record::Named<record::Phase> phases_of(const measure::Samples& samples, const measure::Samples& told_phases,
                                        const plugin::WorkloadSchema& schema, double confidence);
 record::Sampling sampling_of(const measure::LoopResult& result, const measure::MeasurePlan& plan);

@@ -73,7 +73,7 @@ std::string PhasePass::note(const measure::LoopResult& measured, const record::P
                   events_ns() * 1e-3, events_.is_measured(count) ? "" : " (as on an H200: not known of this device)");
   if (pass)
     return fmt::format(
-        "phases come from {} steps of their own after the measured ones, of {:.4g} ms each: {}, {:.1f}% "
+        "phases come from {} separate steps after the measured ones, of {:.4g} ms each: {}, {:.1f}% "
         "of a measured step, which has none",
         pass->steps, pass->step_mean_ms.value_or(record::no_number), events, share * 100);
   if (is_apart_ || !(share > most_share_of_events)) return "";

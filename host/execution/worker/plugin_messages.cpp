@@ -44,7 +44,7 @@ void PluginMessages::warn(std::string text) {
   keep_warning(std::move(text));
 }
 
-// A workload may warn in each step: the first warnings tell enough, and the log has the others.
+// A workload may warn in each step: the first warnings are enough, and the log has the others.
 void PluginMessages::keep_warning(std::string text) {
   constexpr std::size_t most_warnings = 8, most_chars = 1000;
   text = cut_to(std::move(text), most_chars);

@@ -19,7 +19,7 @@ inline constexpr int stage_trial_rounds = 3;  // with new objects; all of them m
 StageTrial stage_trial(const std::function<double(bool measured)>& time_step);
 
 // "" unless every measured step took less than half of what the shortest other one took. Neighbours and clocks make
-// single steps slow, and do not tell the stages apart.
+// single steps slow, and do not separate the stages.
 std::string mistake_in(const StageTrial& trial);
 
 // The same of a workload that stops working for good once it was measured. `measured_s`: measured steps of one new

@@ -85,18 +85,18 @@ const assay_account* account_of(const assay_workload& workload, assay_workload_s
 
 assay_status read_account(const assay_account& table, assay_workload_self* object, const assay_launch& launch,
                           StepAccount& out) {
-  assay_step_account told{};
-  told.struct_size = sizeof told;
+  assay_step_account read{};
+  read.struct_size = sizeof read;
   out.marks.resize(2 * room_for_marks);
-  told.marks = out.marks.data();
-  told.mark_capacity = room_for_marks;
-  const assay_status status = table.read(object, &launch, &told);
-  out.steps = told.steps;
-  out.marks_per_step = told.marks_per_step;
-  out.tolerance = told.tolerance;
-  const std::uint64_t count = std::min(told.mark_count, room_for_marks);
+  read.marks = out.marks.data();
+  read.mark_capacity = room_for_marks;
+  const assay_status status = table.read(object, &launch, &read);
+  out.steps = read.steps;
+  out.marks_per_step = read.marks_per_step;
+  out.tolerance = read.tolerance;
+  const std::uint64_t count = std::min(read.mark_count, room_for_marks);
   out.marks.resize(
-      told.marks_per_step == 0 ? 0 : static_cast<std::size_t>(2 * (count / told.marks_per_step) * told.marks_per_step));
+      read.marks_per_step == 0 ? 0 : static_cast<std::size_t>(2 * (count / read.marks_per_step) * read.marks_per_step));
   return status;
 }
 

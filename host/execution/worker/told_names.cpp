@@ -92,7 +92,7 @@ assay_status ToldNames::metric(const assay_metric& row, std::uint32_t& out) {
     if (found->unit == spec.unit && found->direction == spec.direction && found->per_step == spec.per_step)
       return ASSAY_OK;
     return refuse(fmt::format(
-        "the metric '{}' is told with another unit, direction or scope than before; expected the same each time",
+        "the metric '{}' is reported with another unit, direction or scope than before; expected the same each time",
         spec.name));
   }
   if (const std::string fault = fault_of(spec.name, assay::is_reserved_name(spec.name)); !fault.empty())

@@ -247,7 +247,7 @@ TEST_F(Ab, WrongCommandLines) {
       {{"x.toml", "--threshold", "-1"}, "--threshold is -1"},
       {{"x.toml", "--confidence", "100"}, "--confidence is 100"},
       {{"x.toml", "--fail-if", "sloer"}, "--fail-if is 'sloer'"},
-      {{"x.toml", "--bisect", "--fail-if", "slower"}, "--bisect has exit codes of its own"},
+      {{"x.toml", "--bisect", "--fail-if", "slower"}, "--bisect has other exit codes"},
       {{"x.toml", "--b", "work=1", "--statistic", "fastest"}, "--statistic is 'fastest'; expected mean, p05"},
       {{"x.toml", "--b", "work=1", "--output", ".", "--plugin-path", PLUGINS}, "which is there and not empty"},
       {{"x.toml", "--b", "work=1", "--output", ".", "--dry-run"}, "which is there and not empty"}};

@@ -1,4 +1,4 @@
-// [run] repeat: every case several times, as records of their own.
+// [run] repeat: every case several times, as separate records.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -199,7 +199,7 @@ TEST_F(Attention, AMatrixThatDoesNotFitIsNamedWithItsShapeAndSize) {
   const std::string reason = records[0]["reason"];
   EXPECT_NE(reason.find("4194304.0 MiB of activations (scores [1, 1, 1048576, 1048576] fp32)"), std::string::npos)
       << reason;
-  EXPECT_GT(bytes_at(records[0], "after_inputs"), 0);  // what came before is told
+  EXPECT_GT(bytes_at(records[0], "after_inputs"), 0);  // what came before is recorded
 }
 
 // Of one head, as a report's grid has them; of the tiled attention, too, which on this device has no limit.

@@ -1,4 +1,4 @@
-// What a workload leaves running (of another session, orphaned, with an environment of its own) ends with its case, and
+// What a workload leaves running (of another session, orphaned, with its own environment) ends with its case, and
 // with the host, however that ends.
 #include <signal.h>
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@ class LeftProcesses : public BadPluginSandbox {
     const std::size_t name_end = text.rfind(')');
     return name_end != std::string::npos && text.substr(name_end + 2, 1) != "Z";
   }
-  // What the newest run's log says was left; 0 while it says nothing.
+  // What the newest run's log says was left; 0 while it has no such line.
   pid_t left_behind() const {
     if (run_folders().empty()) return 0;
     const std::string log = text_of(run_folders().back() / "logs/case-0001.log");

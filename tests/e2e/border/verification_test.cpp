@@ -90,7 +90,7 @@ TEST_F(VerificationBorder, OfCasesThatComputeTheSameTheFirstIsVerified) {
   EXPECT_PRED2(contains, output(), "verified as case 1");
   EXPECT_PRED2(contains, output(), "time: ");
 
-  // Gone on with in full, those that refer to others run again.
+  // Resumed in full, those that refer to others run again.
   run(run_arguments({"--resume", "--set", "run.verify=full"}));
   std::map<int, std::string> last;
   for (const json& record : cases())

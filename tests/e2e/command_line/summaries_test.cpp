@@ -1,4 +1,4 @@
-// A run's summaries: one for each number of ranks, with epochs of their own; and what a workload has warned of.
+// A run's summaries: one for each number of ranks, with their own epochs; and what a workload has warned of.
 #include <algorithm>
 #include <set>
 #include <string>

@@ -98,7 +98,7 @@ TEST_F(Compare, WhatHasChangedBetweenTwoDaysIsListedWhole) {
   const nlohmann::json comparison = compared({a, b});
   for (const auto& difference : comparison["differences"])
     found[difference["item"]] = difference["values"][1].is_string() ? difference["values"][1] : "";
-  // A driver and a GPU that the first run does not tell are none of the differences: it has no GPU.
+  // A driver and a GPU that the first run does not report are no differences: it has no GPU.
   const std::map<std::string, std::string> expected{{"command", "assay run b.toml"},
                                                     {"library libpreloaded.so", "00ff"},
                                                     {"os.kernel", "another kernel"},
@@ -186,7 +186,7 @@ TEST_F(Compare, CasesOfOneRunAreSidesByWhatVaries) {
   for (const auto& c : json["metrics"][0]["cases"]) EXPECT_EQ(c["sides"][1]["verdict"], "same") << c;
   const nlohmann::json turned = compared({a, "--by", "elements", "--baseline", "400000"});
   EXPECT_EQ(turned["sides"][0]["label"], "elements=400000");
-  // Thousands of times the work is never the same or faster. Three steps on a busy machine may tell no more than that.
+  // Thousands of times the work is never the same or faster. Three steps on a busy machine may show no more than that.
   EXPECT_EQ(compare({a, "--by", "elements", "--fail-if", "slower,cannot-tell"}).exit.code, 1);
   EXPECT_EQ(compare({a, "--by", "batch_size,elements", "--format", "csv"}).exit.code, 0);
 }
@@ -279,7 +279,7 @@ class RelativeColumns : public Compare {
       rows.emplace_back();
       for (std::string cell; std::getline(cells, cell, ',');) rows.back().push_back(cell);
     }
-    // What tells the row's run from others follows the table's own columns.
+    // What distinguishes the row's run follows the table's own columns.
     const auto own = std::find(rows.front().begin(), rows.front().end(), "run") - rows.front().begin();
     for (std::vector<std::string>& row : rows) row.resize(static_cast<std::size_t>(own));
     return rows;

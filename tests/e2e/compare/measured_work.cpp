@@ -2,7 +2,7 @@
 // machine and under any load, as nothing but the number of turns differs. On several ranks each step ends with an
 // all-reduce. `swing` and `second_mode` play a machine whose clock moves slowly, or between two steady states, at times
 // of their own: they disturb every run alike. `rest_ms` is time in which a step sleeps: what it takes hardly depends on
-// who else computes, so that two amounts of it can be told apart on a busy machine.
+// who else computes, so that two amounts of it can be distinguished on a busy machine.
 #include <assay/comm.h>
 
 #include <assay/comm/communicator.hpp>

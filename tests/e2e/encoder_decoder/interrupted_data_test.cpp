@@ -98,7 +98,7 @@ TEST_F(EncoderDecoderInterruptedData, AWorkerThatWaitsForAnotherSaysHowFarThatIs
   std::optional<pid_t> worker;
   EXPECT_TRUE(wait_until([&] { return (worker = worker_at_the_data()).has_value(); })) << output();
   if (worker) {
-    // It sleeps between two looks at the lock, and tells its progress before it does.
+    // It sleeps between two looks at the lock, and reports its progress before it does.
     const std::string switches = "voluntary_ctxt_switches";
     const std::int64_t before = status_field(*worker, switches);
     EXPECT_TRUE(wait_until([&] { return status_field(*worker, switches) >= before + 2; }));

@@ -143,10 +143,10 @@ TEST_F(EncoderDecoderTraining, AResumedSweepGrowsInFrontWithAnAmpThatTheDeviceDe
   ASSERT_EQ(run_experiment(text("[0.01, 0.02]")).exit.code, 0) << output();
   const RunResult resumed = run_experiment(text("[0.005, 0.01, 0.02]"), {"--resume"});
   EXPECT_EQ(resumed.exit.code, 0) << resumed.output;
-  const nlohmann::json told = summary();
-  EXPECT_EQ(told["summary"]["planned"], 3);
-  ASSERT_EQ(told["cases"].size(), 3u);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(told["cases"][static_cast<std::size_t>(i)]["index"], i);
+  const nlohmann::json reported = summary();
+  EXPECT_EQ(reported["summary"]["planned"], 3);
+  ASSERT_EQ(reported["cases"].size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(reported["cases"][static_cast<std::size_t>(i)]["index"], i);
 }
 
 }  // namespace

@@ -42,9 +42,9 @@ TEST_F(Forecast, FourGpusAreExpectedFromTwo) {
   const RunResult result = forecast({published("h200-x2-2026-11-20"), published("h200-x4-2026-11-20"), "--from-ranks",
                                      "2", "--ranks", "2,4", "--json"});
   ASSERT_EQ(result.exit.code, 0) << result.output;
-  const json told = json::parse(result.output.substr(result.output.find('{')));
+  const json reported = json::parse(result.output.substr(result.output.find('{')));
   int measured = 0;
-  for (const json& family : told["families"]) {
+  for (const json& family : reported["families"]) {
     EXPECT_EQ(family["from_ranks"], json::array({2}));
     const json& four = family["ranks"][1];
     ASSERT_EQ(four["ranks"], 4);
@@ -54,8 +54,8 @@ TEST_F(Forecast, FourGpusAreExpectedFromTwo) {
     EXPECT_FALSE(family["ranks"][0].contains("off_percent")) << "it is what the other is expected from";
   }
   EXPECT_EQ(measured, 4);
-  ASSERT_EQ(told["wires"].size(), 2u);
-  EXPECT_NEAR(1e-9 / told["wires"][0]["seconds_per_byte"].get<double>(), 300, 30) << "GB/s";
+  ASSERT_EQ(reported["wires"].size(), 2u);
+  EXPECT_NEAR(1e-9 / reported["wires"][0]["seconds_per_byte"].get<double>(), 300, 30) << "GB/s";
 }
 
 TEST_F(Forecast, ARunOfOnesOwnSaysWhatItAssumes) {
@@ -97,13 +97,12 @@ TEST_F(Forecast, MistakesAreNamed) {
   refused({wire}, "--ranks is missing");
   for (const char* ranks : {"0", "8,", "eight", "8.5", "-2", "99999999999"})
     refused({wire, std::string("--ranks=") + ranks}, "expected numbers of ranks from 1 to 1048576");
-  refused(
-      {wire, "--ranks", "8", "--from-ranks", "3"},
-      "no record on two ranks or more (of those on the 3 ranks of --from-ranks), and one rank does not tell how its "
-      "collectives run; name numbers of ranks that RUN has");
+  refused({wire, "--ranks", "8", "--from-ranks", "3"},
+          "no record on two ranks or more (of those on the 3 ranks of --from-ranks), and one rank does not show how "
+          "its collectives run; name numbers of ranks that RUN has");
   refused(
       {steps, published("h200-x2-2026-11-22/encoder-decoder-scaling"), "--ranks", "8"},
-      "no record tells what messages cost on NVIDIA H200, nccl; expected all_reduce there, on two ranks or more, over "
+      "no record shows what messages cost on NVIDIA H200, nccl; expected all_reduce there, on two ranks or more, over "
       "several sizes: 'assay run configs/all-reduce.toml'");
   refused({published("h200-2026-11-24"), "--ranks", "8"},
           "expected cases of ddp that are ok, as 'assay run configs/ddp-strategies.toml'");

@@ -134,7 +134,7 @@ TEST_P(InstructionSets, EveryExperimentForACpuIsOk) {
   }
 }
 
-// What configs/ have not, and the formats that a processor has products of its own for.
+// What configs/ have not, and the formats that a processor has its own products for.
 TEST_P(InstructionSets, EveryWorkloadIsOkInItsOtherFormats) {
   if (!is_here()) GTEST_SKIP() << output();
   const std::string decoder =

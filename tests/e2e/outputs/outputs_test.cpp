@@ -58,7 +58,7 @@ TEST_F(Outputs, AFolderInTheWayIsAClearReason) {
   records_of(writing("dump = \"out/x.txt\"", "", "number = [7, 8]"));
   fs::remove(run_folder() / "out/x.case-0002.txt");
   fs::create_directory(run_folder() / "out/x.case-0003.txt");
-  // The run is gone on with, and its new case meets what has come into its way meanwhile.
+  // The run is resumed, and its new case meets what has come into its way meanwhile.
   const RunResult result = run_experiment(writing("dump = \"out/x.txt\"", "", "number = [7, 8, 9]"), {"--resume"});
   EXPECT_EQ(result.exit.code, 1) << result.output;
   const auto last = cases().back();

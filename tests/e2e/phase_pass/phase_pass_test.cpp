@@ -52,11 +52,12 @@ TEST_F(PhasesApart, WhereTheirEventsWouldTakeTooMuchOfAStep) {
   EXPECT_GT(pass["step_mean_ms"], 0);
   EXPECT_EQ(record["phases"]["step"]["n"], 7);
   for (const char* phase : {"forward", "backward"}) {
-    const json& told = record["phases"][phase];
-    EXPECT_EQ(told["n"], 7) << phase;
-    EXPECT_NEAR(told["share"], told["mean_ms"].get<double>() / pass["step_mean_ms"].get<double>(), 1e-6) << phase;
+    const json& reported = record["phases"][phase];
+    EXPECT_EQ(reported["n"], 7) << phase;
+    EXPECT_NEAR(reported["share"], reported["mean_ms"].get<double>() / pass["step_mean_ms"].get<double>(), 1e-6)
+        << phase;
   }
-  EXPECT_PRED2(contains, note_with(record, "phases come from"), "phases come from 7 steps of their own");
+  EXPECT_PRED2(contains, note_with(record, "phases come from"), "phases come from 7 separate steps");
   // The account is of the measured steps alone, and so are metrics.
   EXPECT_PRED2(contains, record["verify"]["text"], "12 steps counted by what they have done");
   EXPECT_EQ(record["step_metrics"]["step"]["n"], 7);
@@ -104,9 +105,10 @@ TEST_F(PhasesApart, RanksTakeThePassTogether) {
   const json record = record_of("warmup = 5\nsteps = 7", "ranks = 2");
   EXPECT_EQ(record["status"], "ok") << record["reason"];
   EXPECT_EQ(record["phase_pass"]["steps"], 7);
-  const json& told = record["phases"]["forward"];
-  EXPECT_EQ(told["n"], 7);
-  EXPECT_NEAR(told["share"], told["mean_ms"].get<double>() / record["phase_pass"]["step_mean_ms"].get<double>(), 1e-6);
+  const json& reported = record["phases"]["forward"];
+  EXPECT_EQ(reported["n"], 7);
+  EXPECT_NEAR(reported["share"], reported["mean_ms"].get<double>() / record["phase_pass"]["step_mean_ms"].get<double>(),
+              1e-6);
 }
 
 }  // namespace

@@ -28,13 +28,13 @@ class Plan : public Sandbox {
     more.emplace_back("--json");
     const RunResult result = plan(std::move(more));
     EXPECT_EQ(result.exit.code, code) << result.output;
-    // What is refused is told on standard error, beside it.
+    // Refusals stand on standard error, beside it.
     const std::size_t begin = std::min(result.output.find('{'), result.output.size());
     const std::size_t end = result.output.rfind('}');
-    json told =
+    json reported =
         json::parse(result.output.substr(begin, end == std::string::npos ? 0 : end + 1 - begin), nullptr, false);
-    EXPECT_FALSE(told.is_discarded()) << result.output;
-    return told;
+    EXPECT_FALSE(reported.is_discarded()) << result.output;
+    return reported;
   }
 };
 
@@ -179,11 +179,12 @@ TEST_F(Plan, IsWhatAnH200Took) {
 TEST_F(Plan, NoTimeIsExpectedOfACaseFarBeyondAllRecords) {
   const std::vector<std::string> arguments{
       "plan", SOURCES "/configs/tensor-parallel.toml", "--device", "h200", "--from", SOURCES "/results/published"};
-  const RunResult told = run(arguments);
-  ASSERT_EQ(told.exit.code, 0) << told.output;
-  EXPECT_TRUE(contains(told.output, "cases 1 to 3 have no expected time: larger or smaller than every earlier case"))
-      << told.output;
-  EXPECT_TRUE(contains(told.output, "at least ")) << told.output;
+  const RunResult reported = run(arguments);
+  ASSERT_EQ(reported.exit.code, 0) << reported.output;
+  EXPECT_TRUE(
+      contains(reported.output, "cases 1 to 3 have no expected time: larger or smaller than every earlier case"))
+      << reported.output;
+  EXPECT_TRUE(contains(reported.output, "at least ")) << reported.output;
   std::vector<std::string> as_json = arguments;
   as_json.emplace_back("--json");
   const json plan = json::parse(run(as_json).output);

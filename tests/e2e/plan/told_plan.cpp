@@ -1,4 +1,4 @@
-// A workload that uses the memory that it takes by itself. With TELLS it tells by assay.plan/1 what a case takes.
+// A workload that uses the memory that it takes by itself. With TELLS it declares by assay.plan/1 what a case takes.
 #include <assay/plugin.hpp>
 
 #include <cstring>
@@ -8,7 +8,7 @@ namespace {
 class Told {
  public:
   static constexpr const char* id = "told";
-  static constexpr const char* summary = "adds two vectors, and tells what that takes";
+  static constexpr const char* summary = "adds two vectors, and declares what that takes";
   static constexpr auto params =
       assay::table(assay::Param::integer("n", 1000).at_least(1).unit("elements").help("length of the vectors"));
 

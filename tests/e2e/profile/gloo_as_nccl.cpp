@@ -1,4 +1,4 @@
-// libassay_comm_nccl.so without a GPU: Gloo, told that the device is the CPU that the pretended GPU is. So workloads
+// libassay_comm_nccl.so without a GPU: Gloo, where the device is the CPU that the pretended GPU is. So workloads
 // with collectives run where the host traces kernels.
 #include <dlfcn.h>
 #include <assay/comm/communicator.hpp>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""metrics_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE GLOO_AS_NCCL GLOO RELEASES_IN_FINISH: what workloads tell of their
+"""metrics_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE GLOO_AS_NCCL GLOO RELEASES_IN_FINISH: what workloads report of their
 communication is the same with [profile] kernels and without; an older plugin is not run after its finish."""
 import json
 import pathlib

@@ -131,7 +131,7 @@ def check_counts(test):
 
 
 def check_kept_apart(test, counted):
-    """A run that was counted says nothing of how fast a step is, beside one that was measured."""
+    """A run that was counted does not measure a step, unlike one that was measured."""
     _, _, _, code = test.run("--set", "profile.ncu=false")
     assert code == 0
     done = subprocess.run([test.assay, "compare", str(counted), str(test.folder)], capture_output=True, text=True)

@@ -144,7 +144,7 @@ class Sleeping : public RanksSandbox {
   }
 };
 
-// All of them leave when they are told to, and say so in a result.
+// All of them leave when they are asked to, and say so in a result.
 TEST_F(RanksSandbox, HealthyRanksThatTakeTooLongAreATimeout) {
   run_experiment({.plugin = "faulty_rank",
                   .params = "elements = 1000\nstep_ms = 100",
@@ -186,7 +186,7 @@ TEST_F(Sleeping, IsATimeoutAtTheDeadlineOfTheCase) {
   expect_timeouts(result, 3, "no result after 4.0 s ([measure] timeout)");
 }
 
-// Signs of life do not tell the two apart where both come to the same point at once: the other one waits there, and
+// Signs of life do not distinguish the two where both come to the same point at once: the other one waits there, and
 // says so.
 TEST_F(Sleeping, IsBlamedAlsoWhereAllStoppedAtOnce) {
   const RunResult result = run_experiment({.plugin = "faulty_rank",

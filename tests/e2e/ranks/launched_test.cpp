@@ -87,7 +87,7 @@ TEST_F(Launched, FewerRanksThanWereStartedLeaveTheOthersIdle) {
     EXPECT_EQ(records[i]["ranks"], i + 1);
   }
   EXPECT_EQ(records[2]["status"], "unsupported");
-  EXPECT_PRED2(contains, records[2].value("reason", ""), "3 ranks were asked for, but ASSAY_RANKS tells of 2");
+  EXPECT_PRED2(contains, records[2].value("reason", ""), "3 ranks were asked for, but ASSAY_RANKS names 2");
 }
 
 const ExperimentText impatient{.plugin = "faulty_rank", .run = "wireup_timeout = \"2s\""};
@@ -96,10 +96,9 @@ TEST_F(Launched, ARankThatNeverStartsIsNamed) {
   Launch launch = two_ranks(impatient);
   launch.start(0);
   EXPECT_EQ(launch.wait(0).code, 1);
-  EXPECT_PRED2(
-      contains, launch.output(0),
-      "the 2 processes that ASSAY_RANKS tells of did not all find one another: rank 1 of 2 did not come within "
-      "2 s ([run] wireup_timeout). Start a process for each rank, or unset ASSAY_RANK and ASSAY_RANKS");
+  EXPECT_PRED2(contains, launch.output(0),
+               "the 2 processes that ASSAY_RANKS names did not all find one another: rank 1 of 2 did not come within "
+               "2 s ([run] wireup_timeout). Start a process for each rank, or unset ASSAY_RANK and ASSAY_RANKS");
   EXPECT_TRUE(run_folders().empty()) << "a run was begun";
 }
 
@@ -231,7 +230,7 @@ TEST_F(Launched, SigintEndsAFollowerThatLooksForTheLeader) {
     HeldPort port;
     Launch launch(*this, run_arguments(), 2, port.number());
     launch.start(1);
-    // Connected to somebody who says nothing, or between two attempts at a port that is closed again.
+    // Connected to somebody silent, or between two attempts at a port that is closed again.
     const int connection = port.accept_one();
     ASSERT_GE(connection, 0) << launch.output(1);
     if (!is_answered) {

@@ -138,7 +138,7 @@ def test_slurm(work, assay, plugins):
 
 
 if __name__ == "__main__":
-    # The hash of a case holds the threads of the CPU device, and mpirun gives each process a core of its own.
+    # The hash of a case holds the threads of the CPU device, and mpirun gives each process its own core.
     os.environ["OMP_NUM_THREADS"] = "1"
     launcher, executable, plugin_folder = sys.argv[1:]
     # A short path: it holds sockets, whose names are limited.

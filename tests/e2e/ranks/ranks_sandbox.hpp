@@ -17,7 +17,7 @@ class RanksSandbox : public Sandbox {
   std::map<std::string, std::vector<nlohmann::json>> cases_by(const std::string& axis) const;
 };
 
-// Several processes of the host, each told its rank by variables, as a launcher does it. All in the folder of one
+// Several processes of the host, each given its rank by variables, as a launcher does it. All in the folder of one
 // sandbox, with an output file each.
 class Launch {
  public:

@@ -31,7 +31,7 @@ TEST_F(RanksSetting, AutoIsOneAlone) {
   EXPECT_FALSE(record.contains("by_rank")) << record.dump(2);
 }
 
-// The NUMA nodes with a processor that this process may use; 1 where the kernel does not tell.
+// The NUMA nodes with a processor that this process may use; 1 where the kernel does not say.
 int usable_nodes() {
   cpu_set_t usable;
   CPU_ZERO(&usable);

@@ -1,4 +1,4 @@
-// Ranks whose files of algorithms say different things run one choice, unless they are told not to share it.
+// Ranks whose files of algorithms say different things run one choice, unless a setting keeps them from sharing it.
 #include <fstream>
 #include <regex>
 

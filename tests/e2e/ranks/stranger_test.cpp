@@ -77,7 +77,7 @@ TEST_F(Strangers, AreRefusedAndCountedWhileTheRunGoesOn) {
     if (fd >= 0) idle.push_back(fd);
     return fd >= 0;
   })) << launch.output(0);
-  // Before the true rank comes, and with 200 at once that say nothing.
+  // Before the true rank comes, and with 200 silent ones at once.
   while (idle.size() < 200) idle.push_back(connected(port));
   launch.start(1);
   ASSERT_TRUE(wait_until([&] { return !case_lines().empty(); })) << launch.output(0) << launch.output(1);

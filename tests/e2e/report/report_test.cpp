@@ -174,7 +174,7 @@ TEST_F(Report, APlotNeedsABrowserAndSaysSo) {
   EXPECT_FALSE(fs::exists(run_folder() / "steps.svg"));
 }
 
-// What a browser leaves in the page comes out of it; one that fails is told of, and nothing stays behind.
+// What a browser leaves in the page comes out of it; one that fails is reported, and nothing stays behind.
 TEST_F(Report, APlotIsWhatTheBrowserHasDrawn) {
   make_run();
   put_program("chromium", "echo '<html><pre id=\"picture\">PHN2Zy8+</pre></html>'\n");

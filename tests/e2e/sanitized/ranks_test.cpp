@@ -1,4 +1,4 @@
-// Two ranks, started by the host or each as a host of its own; one that fails, and a run that is resumed.
+// Two ranks, started by the host or each as its own host; one that fails, and a run that is resumed.
 #include <signal.h>
 
 #include "e2e/ranks/ranks_sandbox.hpp"

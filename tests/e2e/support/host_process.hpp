@@ -15,7 +15,7 @@ struct HostExit {
   int signal = 0;  // that killed it; 0: none
 };
 
-// Runs in a process group of its own. The test adopts the processes that the host leaves behind
+// Runs in its own process group. The test adopts the processes that the host leaves behind
 // (PR_SET_CHILD_SUBREAPER), so that no worker can hide.
 class HostProcess {
  public:

@@ -1,4 +1,4 @@
-// A sandbox with a plugin folder of its own, in which one build or another lies.
+// A sandbox with its own plugin folder, in which one build or another lies.
 #pragma once
 #include <filesystem>
 #include <string>

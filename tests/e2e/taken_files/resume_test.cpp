@@ -1,4 +1,4 @@
-// What --resume goes on with, what it refuses, and what it runs again.
+// What --resume continues, what it refuses, and what it runs again.
 #include <sys/wait.h>
 
 #include <csignal>
@@ -52,19 +52,19 @@ TEST_F(Resume, AnExperimentMayGrowByValuesOfAnAxis) {
   write_experiment(text);
   const RunResult shown = resume({"--dry-run"});
   EXPECT_EQ(shown.exit.code, 0) << shown.output;
-  EXPECT_PRED2(contains, shown.output, "x: 3 cases, 2 done; goes on with ");
+  EXPECT_PRED2(contains, shown.output, "x: 3 cases, 2 done; resumes ");
   EXPECT_PRED2(contains, shown.output, "  1  done     i=3\n    2  done     i=2\n    3  pending  i=4\n");
   EXPECT_PRED2(contains, shown.output, "expected: time not known, since no earlier run has these cases");
   const RunResult whole = run(run_arguments({"--dry-run"}));
   EXPECT_PRED2(contains, whole.output, "expected: about 0:0");
   EXPECT_PRED2(contains, whole.output, " for 2 of 3 cases, as in out/x/");
   EXPECT_PRED2(contains, whole.output, "; no earlier run has the other one\n");
-  const auto told = nlohmann::json::parse(resume({"--dry-run", "--json"}).output);
-  EXPECT_EQ(told["states"][1]["state"], "done");
-  EXPECT_EQ(told["states"][2]["state"], "pending");
-  EXPECT_EQ(told["plan"]["cases"].size(), 3u);
-  EXPECT_EQ(told["estimate"]["cases"], 1) << "the one that is left";
-  EXPECT_EQ(told["estimate"]["known"], 0);
+  const auto reported = nlohmann::json::parse(resume({"--dry-run", "--json"}).output);
+  EXPECT_EQ(reported["states"][1]["state"], "done");
+  EXPECT_EQ(reported["states"][2]["state"], "pending");
+  EXPECT_EQ(reported["plan"]["cases"].size(), 3u);
+  EXPECT_EQ(reported["estimate"]["cases"], 1) << "the one that is left";
+  EXPECT_EQ(reported["estimate"]["known"], 0);
   EXPECT_EQ(cases().size(), 4u) << "a dry run runs nothing";
   EXPECT_EQ(resume().exit.code, 0);
   EXPECT_EQ(cases().size(), 5u);

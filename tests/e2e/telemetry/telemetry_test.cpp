@@ -1,4 +1,4 @@
-// What a device tells while it is measured, from NVML to record and table: on a GPU that is played by the CPU device
+// What a device reports while it is measured, from NVML to record and table: on a GPU that is played by the CPU device
 // and the tests' NVML, and on the CPU itself.
 #include <algorithm>
 #include <filesystem>

@@ -59,7 +59,7 @@ TEST(Judgement, NeedsEnoughRunsOnBothSides) {
   EXPECT_EQ(verdict_of({{Outcome::higher, 5, 5}}), Verdict::slower);
 }
 
-// Student's t gives two runs a side an interval from nothing to everything, which tells nobody anything.
+// Student's t gives two runs a side an interval from nothing to everything, which is of no use.
 TEST(Judgement, TwoRunsASideHaveNoInterval) {
   compare::Comparison comparison = comparison_of({{Outcome::same, 2, 3}, {Outcome::same, 3, 3}, {Outcome::same, 2, 2}});
   for (compare::ComparedCase& c : comparison.metrics[0].cases)
@@ -73,7 +73,7 @@ TEST(Judgement, TwoRunsASideHaveNoInterval) {
   EXPECT_TRUE(cases[2].entries[1].low) << "a count that is exact needs no runs";
   comparison.metrics[0].cases.resize(1);
   EXPECT_EQ(pair_line({2, false, 20, comparison}, {}),
-            "Round 2: step ratio 1.5000, no interval: fewer than 3 runs a side do not tell how much runs differ "
+            "Round 2: step ratio 1.5000, no interval: fewer than 3 runs a side do not show how much runs differ "
             "(interim, not tested); at most 28 rounds more, 4:40");
 }
 

@@ -41,7 +41,7 @@ class Player {
       return compare::compare_sides({compare::side_of(0, sides_[0]), compare::side_of(1, sides_[1])}, options);
     };
     parts.seconds = [this] { return now_s_; };
-    parts.tell = [this](const PairTold& told) { looks_ += told.is_look, ++pairs_; };
+    parts.report = [this](const Round& round) { looks_ += round.is_look, ++pairs_; };
     return run_session(plan, parts);
   }
 

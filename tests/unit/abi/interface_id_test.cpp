@@ -32,8 +32,8 @@ TEST(InterfaceId, IsMadeOfTheCompilersMacros) {
   EXPECT_EQ(part_of_id(usual, "nothing"), "");
 }
 
-// What a plugin with that id is told, up to the ids themselves.
-std::string told(const std::string& plugin, const std::string& library = usual) {
+// The refusal of a plugin with that id, up to the ids themselves.
+std::string reported(const std::string& plugin, const std::string& library = usual) {
   const std::string text = interface_difference(plugin, library, "the backend");
   if (!text.empty()) {
     EXPECT_NE(text.find("(the plugin's is '" + plugin + "', that of the backend '" + library + "')"),
@@ -48,31 +48,31 @@ std::string with(const std::string& part, const std::string& instead) {
 }
 
 TEST(InterfaceId, WhatDiffersIsToldWithItsRemedy) {
-  EXPECT_EQ(told(usual), "");
-  EXPECT_EQ(told(with("release 1.0.0", "release 0.9.0")),
+  EXPECT_EQ(reported(usual), "");
+  EXPECT_EQ(reported(with("release 1.0.0", "release 0.9.0")),
             "the plugin was built with the SDK of release 0.9.0, the backend with 1.0.0: build the plugin with the SDK "
             "that came with assay");
-  EXPECT_EQ(told(with("_GLIBCXX_USE_CXX11_ABI 1", "_GLIBCXX_USE_CXX11_ABI 0")),
+  EXPECT_EQ(reported(with("_GLIBCXX_USE_CXX11_ABI 1", "_GLIBCXX_USE_CXX11_ABI 0")),
             "the plugin was built with _GLIBCXX_USE_CXX11_ABI=0 (the old layout of strings), the backend with 1: "
             "compile the plugin, and what it links, with -D_GLIBCXX_USE_CXX11_ABI=1");
-  EXPECT_EQ(told(with("_GLIBCXX_DEBUG 0", "_GLIBCXX_DEBUG 1")),
+  EXPECT_EQ(reported(with("_GLIBCXX_DEBUG 0", "_GLIBCXX_DEBUG 1")),
             "the plugin was built with _GLIBCXX_DEBUG (the containers of libstdc++ that check themselves), the backend "
             "with the usual ones: compile the plugin without -D_GLIBCXX_DEBUG");
-  EXPECT_EQ(told(usual, with("_GLIBCXX_DEBUG 0", "_GLIBCXX_DEBUG 1")),
+  EXPECT_EQ(reported(usual, with("_GLIBCXX_DEBUG 0", "_GLIBCXX_DEBUG 1")),
             "the plugin was built with the usual containers of libstdc++, the backend with _GLIBCXX_DEBUG: compile the "
             "plugin with it, too");
-  EXPECT_EQ(told(with("library libstdc++; _GLIBCXX_USE_CXX11_ABI 1; _GLIBCXX_DEBUG 0",
-                      "library libc++; _LIBCPP_ABI_VERSION 1")),
+  EXPECT_EQ(reported(with("library libstdc++; _GLIBCXX_USE_CXX11_ABI 1; _GLIBCXX_DEBUG 0",
+                          "library libc++; _LIBCPP_ABI_VERSION 1")),
             "the plugin was built with the standard library libc++, the backend with libstdc++: compile the plugin "
             "with -stdlib=libstdc++");
-  EXPECT_EQ(told(with("revision 5", "revision 4")),
+  EXPECT_EQ(reported(with("revision 5", "revision 4")),
             "the plugin was built for another interface than the backend offers: build both from one SDK release "
             "against one standard library");
 }
 
 TEST(InterfaceId, AllThatDiffersIsTold) {
   const std::string text =
-      told(with("_GLIBCXX_USE_CXX11_ABI 1; _GLIBCXX_DEBUG 0", "_GLIBCXX_USE_CXX11_ABI 0; _GLIBCXX_DEBUG 1"));
+      reported(with("_GLIBCXX_USE_CXX11_ABI 1; _GLIBCXX_DEBUG 0", "_GLIBCXX_USE_CXX11_ABI 0; _GLIBCXX_DEBUG 1"));
   EXPECT_NE(text.find("-D_GLIBCXX_USE_CXX11_ABI=1; and the plugin was built with _GLIBCXX_DEBUG"), std::string::npos)
       << text;
 }

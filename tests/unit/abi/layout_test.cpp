@@ -248,7 +248,7 @@ TEST(Layout, SymbolsCarryTheMajorVersion) {
   EXPECT_EQ(std::string(ASSAY_DEVICE_SYMBOL), "assay_device_v" + std::to_string(ASSAY_DEVICE_ABI_MAJOR));
 }
 
-// What a struct of another age holds is told by its size alone.
+// The size alone says what a struct of another age holds.
 TEST(Layout, HasCountsAFieldOnlyWhenAllOfItIsThere) {
   assay_work work{};
   work.struct_size = sizeof(assay_work);

@@ -110,7 +110,7 @@ TEST(AttentionReference, TheFirstQueryOfADocumentIsItsFirstValue) {
   for (std::size_t j = 0; j < 5; ++j) EXPECT_EQ(r.dv.magnitude[j] > 0, j < 3) << "by both queries, key " << j;
 }
 
-// The product of dout and a value may come near 0, which says nothing of the terms that cancelled in it.
+// The product of dout and a value may come near 0, which hides the terms that cancelled in it.
 TEST(AttentionReference, ACancelledProductKeepsTheSizeOfItsTerms) {
   Head h = random_head(1, 2, true);
   h.q = {1, 0}, h.k = {1, 0}, h.v = {3, 4}, h.dout = {4, -3};

@@ -19,39 +19,39 @@ namespace assay::host {
 namespace {
 
 TEST(Child, TellsAndEnds) {
-  const ChildEnd end = run_in_child([](const Tell& tell) { tell("one "), tell("two"); });
-  EXPECT_EQ(end.told, "one two");
+  const ChildEnd end = run_in_child([](const Send& send) { send("one "), send("two"); });
+  EXPECT_EQ(end.text, "one two");
   EXPECT_TRUE(end.is_clean());
 }
 
 TEST(Child, HasToldWhatCameBeforeItsEnd) {
-  const ChildEnd crashed = run_in_child([](const Tell& tell) {
-    tell("before");
+  const ChildEnd crashed = run_in_child([](const Send& send) {
+    send("before");
     std::abort();
   });
-  EXPECT_EQ(crashed.told, "before");
-  EXPECT_FALSE(crashed.has_told_all || crashed.is_overdue || crashed.is_clean());
+  EXPECT_EQ(crashed.text, "before");
+  EXPECT_FALSE(crashed.is_complete || crashed.is_overdue || crashed.is_clean());
   EXPECT_EQ(crashed.how(), "signal 6 (Aborted)");
-  EXPECT_EQ(run_in_child([](const Tell&) { std::exit(0); }).has_told_all, false);
-  EXPECT_EQ(run_in_child([](const Tell&) { _exit(3); }).how(), "exit code 3");
+  EXPECT_EQ(run_in_child([](const Send&) { std::exit(0); }).is_complete, false);
+  EXPECT_EQ(run_in_child([](const Send&) { _exit(3); }).how(), "exit code 3");
 }
 
 TEST(Child, IsEndedWhenItIsOverdue) {
   const ChildEnd end = run_in_child(
-      [](const Tell& tell) {
-        tell("here");
+      [](const Send& send) {
+        send("here");
         for (;;) pause();
       },
       {.deadline = std::chrono::milliseconds(200)});
-  EXPECT_EQ(end.told, "here");
+  EXPECT_EQ(end.text, "here");
   EXPECT_TRUE(end.is_overdue);
 }
 
 TEST(Child, EndsAsAProgramDoesWhereItIsAsked) {
-  const auto adds_handler = [](const Tell&) { std::atexit([] { _exit(7); }); };
+  const auto adds_handler = [](const Send&) { std::atexit([] { _exit(7); }); };
   EXPECT_TRUE(run_in_child(adds_handler).is_clean());
   const ChildEnd end = run_in_child(adds_handler, {.runs_exit_handlers = true});
-  EXPECT_TRUE(end.has_told_all);
+  EXPECT_TRUE(end.is_complete);
   EXPECT_FALSE(end.is_clean());
   EXPECT_EQ(end.how(), "exit code 7");
 }
@@ -59,23 +59,23 @@ TEST(Child, EndsAsAProgramDoesWhereItIsAsked) {
 // The one that is left holds the pipe open, and has left the child's process group.
 TEST(Child, TakesWhatItHasStartedWithIt) {
   const ChildEnd end = run_in_child(
-      [](const Tell& tell) {
+      [](const Send& send) {
         if (fork() == 0) {
           setsid();
           for (;;) pause();
         }
-        tell("started");
+        send("started");
         for (;;) pause();
       },
       {.deadline = std::chrono::milliseconds(300)});
-  EXPECT_EQ(end.told, "started");
+  EXPECT_EQ(end.text, "started");
   EXPECT_TRUE(children_of(getpid()).empty());
 }
 
-// A daemon, as a constructor may start one: of a session of its own, its parents gone before it is looked for.
+// A daemon, as a constructor may start one: in its own session, its parents gone before it is looked for.
 TEST(Child, TakesADaemonWithItAlsoWhenItEndsFirst) {
   for (const bool crashes : {false, true}) {
-    const ChildEnd end = run_in_child([&](const Tell& tell) {
+    const ChildEnd end = run_in_child([&](const Send& send) {
       int ends[2];
       ASSERT_EQ(pipe(ends), 0);
       if (fork() == 0) {
@@ -87,11 +87,11 @@ TEST(Child, TakesADaemonWithItAlsoWhenItEndsFirst) {
       }
       pid_t daemon = 0;
       ASSERT_EQ(read(ends[0], &daemon, sizeof daemon), static_cast<ssize_t>(sizeof daemon));
-      tell(std::to_string(daemon));
+      send(std::to_string(daemon));
       if (crashes) std::abort();
     });
     EXPECT_EQ(end.is_clean(), !crashes) << end.how();
-    const pid_t daemon = std::atoi(end.told.c_str());
+    const pid_t daemon = std::atoi(end.text.c_str());
     ASSERT_GT(daemon, 1);
     EXPECT_EQ(kill(daemon, 0), -1) << "it lives on";
     EXPECT_TRUE(children_of(getpid()).empty());
@@ -106,7 +106,7 @@ TEST(Child, IsEndedWithWhatItHasStartedWhereItsParentIs) {
   const pid_t asking = fork();
   ASSERT_GE(asking, 0);
   if (asking == 0) {
-    run_in_child([&](const Tell&) {
+    run_in_child([&](const Send&) {
       if (fork() == 0) {
         setsid();
         if (fork() == 0) {
@@ -134,7 +134,7 @@ TEST(Child, IsEndedWithWhatItHasStartedWhereItsParentIs) {
 TEST(Child, PrintsWhereItIsToldTo) {
   const int memory = memfd_create("output", MFD_CLOEXEC);
   const ChildEnd end = run_in_child(
-      [](const Tell&) {
+      [](const Send&) {
         std::puts("printed");
         throw std::runtime_error("thrown");
       },

@@ -22,7 +22,7 @@ bool contains(const std::vector<pid_t>& list, pid_t pid) {
   return std::find(list.begin(), list.end(), pid) != list.end();
 }
 
-// A child with a child of its own, which hold this much and tell when they do.
+// A child with its own child, which hold this much and report when they do.
 struct Family {
   pid_t child = -1, grandchild = -1;
   explicit Family(std::size_t bytes) {

@@ -136,9 +136,8 @@ TEST_F(SidesCompared, PhasesOfStepsOfTheirOwnAreNoted) {
   Json a = sized("small", 100), b = sized("small", 110);
   const auto notes = [&] { return compare_sides(two({a}, {b}), one_state()).metrics[0].cases[0].entries[1].notes; };
   b["phase_pass"] = {{"steps", 10}, {"step_mean_ms", 112.0}};
-  EXPECT_EQ(notes(),
-            (std::vector<std::string>{"phases come from steps of their own in B, and from the measured ones in "
-                                      "A"}));
+  EXPECT_EQ(notes(), (std::vector<std::string>{"phases come from separate steps in B, and from the measured ones in "
+                                               "A"}));
   a["phase_pass"] = b["phase_pass"];
   EXPECT_EQ(notes(), std::vector<std::string>{});
 }
@@ -182,7 +181,7 @@ TEST_F(SidesCompared, ALossAfterOtherNumbersOfStepsIsNotJudged) {
   const Entry other = entry_of(trained(2, 1, 6.7595), trained(2, 4, 6.5712));
   EXPECT_EQ(other.verdict, "cannot tell");
   EXPECT_NEAR(*other.ratio, 6.5712 / 6.7595, 1e-9);
-  EXPECT_TRUE(what_would_tell(compare_sides(two({trained(2, 1, 6.7)}, {trained(2, 4, 6.5)}), options), "").empty())
+  EXPECT_TRUE(what_would_settle(compare_sides(two({trained(2, 1, 6.7)}, {trained(2, 4, 6.5)}), options), "").empty())
       << "more runs would not tell";
   EXPECT_EQ(other.notes, (std::vector<std::string>{
                              "loss is of the state after all steps, and these are not as many (unrecorded + "

@@ -80,7 +80,7 @@ TEST(Metric, MemoryIsAccountedAndThatOfTheProcessMeasured) {
   EXPECT_EQ(process->figure.mean, 900);
 }
 
-// The first run on a machine tries algorithms, on memory of its own; the next one takes what was chosen.
+// The first run on a machine tries algorithms, on its own memory; the next one takes what was chosen.
 TEST(Metric, MemoryIsThatOfTheStepsWhateverSetUpTook) {
   Json tried = sample();
   tried["memory"]["step_peak_mib"] = {{"mean", 700.0}, {"min", 700.0}, {"max", 700.0}};
@@ -92,7 +92,7 @@ TEST(Metric, MemoryIsThatOfTheStepsWhateverSetUpTook) {
   EXPECT_EQ(second->figure.mean, 700);
 }
 
-// Figures of another program have the peak of a whole case alone: no step's peak is set against it.
+// Figures of another program have the peak of a whole case alone: no step's peak is compared with it.
 TEST(Metric, MemoryIsOneQuantityForAllRecords) {
   Json with_steps = sample();
   with_steps["memory"]["step_peak_mib"] = {{"mean", 700.0}, {"min", 700.0}, {"max", 700.0}};

@@ -93,8 +93,8 @@ TEST_F(Report, AVerdictWithoutAnIntervalSaysWhyAndWhatToRun) {
   const std::string text = comparison_text(compare_sides(std::move(sides), one_state()), {}, 300);
   EXPECT_TRUE(has(text,
                   "[1] no interval, and so no verdict: A has a single step, which does not say how much steps "
-                  "differ by chance; more steps (--set measure.steps=30) or several runs a side tell it: assay "
-                  "compare A1,A2,A3 B1,B2,B3"))
+                  "differ by chance; more steps (--set measure.steps=30) or several runs a side show it: assay compare "
+                  "A1,A2,A3 B1,B2,B3"))
       << text;
   EXPECT_FALSE(has(text, "What would settle")) << text;
 }

@@ -28,7 +28,7 @@ TEST(SideFacts, TellWhatTheSidesDoNotShare) {
   EXPECT_EQ(facts[0].started, "2026-11-20T11:59:01Z");
   EXPECT_EQ(facts[1].started, "");
   EXPECT_EQ(facts[0].cases, 2u);
-  // Without --across too: nobody has to ask for it to be told.
+  // Without --across too: it is shown unasked.
   EXPECT_EQ(facts_of(eager_and_graph(), {})[1].inputs, std::vector<std::string>{"execution=graph"});
 }
 

@@ -351,21 +351,21 @@ TEST(Verdict, TheNumberOfRunsThatWouldSettleItSettlesIt) {
   struct Told {
     double slowdown, of_run;
   };
-  for (const Told& told : {Told{0, 0.03}, Told{0, 0.012}, Told{0.05, 0.03}}) {
+  for (const Told& reported : {Told{0, 0.03}, Told{0, 0.012}, Told{0.05, 0.03}}) {
     NoisyRuns machine(41);
-    const Noise noise{told.of_run, 0.005, 0.3, 0};
+    const Noise noise{reported.of_run, 0.005, 0.3, 0};
     const auto sides_of = [&](std::size_t runs) {
       std::pair<TestedSide, TestedSide> sides{{"A", {}}, {"B", {}}};
       for (std::size_t r = 0; r < runs; ++r) {
         sides.first.runs.push_back(measured(machine.steps(100, 40, noise)));
-        sides.second.runs.push_back(measured(machine.steps(100 * (1 + told.slowdown), 40, noise)));
+        sides.second.runs.push_back(measured(machine.steps(100 * (1 + reported.slowdown), 40, noise)));
       }
       return sides;
     };
     // What is known of the machine exactly, so that the estimate itself is held against the simulation.
     Scatter scatter;
-    scatter.center = std::log1p(told.slowdown);
-    scatter.measured_variance = scatter.assumed_variance = 2 * told.of_run * told.of_run;
+    scatter.center = std::log1p(reported.slowdown);
+    scatter.measured_variance = scatter.assumed_variance = 2 * reported.of_run * reported.of_run;
     scatter.variance_of_floors = 2 * 0.002 * 0.002;
     scatter.runs = 3;
     const auto runs = runs_to_settle(scatter, {}, 0.95);

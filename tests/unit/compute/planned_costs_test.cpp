@@ -1,4 +1,4 @@
-// What a device that carries nothing out tells of each operation.
+// What a device that carries nothing out reports of each operation.
 #include "planned/costs.hpp"
 
 #include <gtest/gtest.h>
@@ -24,11 +24,11 @@ TEST(Cost, OfAProductIsTheSameHoweverItsInputsLie) {
   const op::Matmul turned{
       .a = tensor({5, 3}), .b = tensor({7, 5}), .c = tensor({3, 7}), .transpose_a = true, .transpose_b = true};
   for (const op::Matmul& op : {plain, turned}) {
-    const assay_planned_operation told = cost(op);
-    EXPECT_EQ(told.kind, ASSAY_OPERATION_PRODUCT);
-    EXPECT_EQ(told.flops, 2u * 3 * 5 * 7);
-    EXPECT_EQ(told.bytes, 4u * (15 + 35 + 21));
-    EXPECT_EQ(told.arithmetic, ASSAY_ARITHMETIC_FP32);
+    const assay_planned_operation reported = cost(op);
+    EXPECT_EQ(reported.kind, ASSAY_OPERATION_PRODUCT);
+    EXPECT_EQ(reported.flops, 2u * 3 * 5 * 7);
+    EXPECT_EQ(reported.bytes, 4u * (15 + 35 + 21));
+    EXPECT_EQ(reported.arithmetic, ASSAY_ARITHMETIC_FP32);
     EXPECT_EQ(cost(op, ProductMath::tf32).arithmetic, ASSAY_ARITHMETIC_TF32);
   }
   op::Matmul sum = plain;

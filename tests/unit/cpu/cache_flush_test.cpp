@@ -26,7 +26,7 @@ TEST(CacheFlush, ReadsEachLineOnce) {
 // Of the third level the C library has another opinion on some processors: that of all the package.
 TEST(CacheFlush, TheLastLevelIsNoSmallerThanTheSecond) {
   const long known = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  if (known <= 0) GTEST_SKIP() << "the C library does not tell how large the caches are";
+  if (known <= 0) GTEST_SKIP() << "the C library does not say how large the caches are";
   EXPECT_GE(last_level_cache_bytes(), static_cast<std::size_t>(known));
 }
 

@@ -180,7 +180,7 @@ TEST_F(MatmulTunerTest, WhatWasTimedUnsteadilyIsNeitherTakenNorKept) {
   EXPECT_FALSE(fs::exists(folder_));
 }
 
-// The first contest is disturbed from its beginning to its end, by something that the kernel does not tell of.
+// The first contest is disturbed from its beginning to its end, by something that the kernel does not report.
 TEST_F(MatmulTunerTest, AWinnerMustWinTwice) {
   MatmulTuner::Settings slow_at_first = settings();
   slow_at_first.play = [this](const std::string&, const MatmulCandidate& candidate) {

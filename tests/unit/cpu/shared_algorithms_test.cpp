@@ -1,4 +1,4 @@
-// What ranks tell each other of the algorithms that they have found: who leads, who waits for what, and that nobody
+// What ranks send each other of the algorithms that they have found: who leads, who waits for what, and that nobody
 // waits for what does not come.
 #include <gtest/gtest.h>
 #include <assay/plugin.hpp>

@@ -13,7 +13,7 @@ class Playing {
  public:
   explicit Playing(std::vector<double> milliseconds) : milliseconds_(std::move(milliseconds)) {}
 
-  // In so many of 100 runs a neighbour adds up to `most_added_ms`, which the kernel tells or does not.
+  // In so many of 100 runs a neighbour adds up to `most_added_ms`, which the kernel reports or does not.
   Playing& disturbed(unsigned percent, double most_added_ms, bool is_told = false) {
     percent_ = percent, most_added_ms_ = most_added_ms, is_told_ = is_told;
     return *this;
@@ -89,7 +89,7 @@ TEST(TimedChoice, FindsTheFastestWhereANeighbourDisturbsMostRuns) {
   EXPECT_NEAR(choice.seconds, 2.0e-3, 0.03e-3);
 }
 
-// All runs are as long as the slice that they wait for: they look steady, and say nothing.
+// All runs are as long as the slice that they wait for: they look steady, and measure the slice.
 TEST(TimedChoice, RunsThatWaitedForAProcessorSayNothing) {
   const TimedChoice choice = choose_by_time(2, [](std::size_t i) {
     return std::optional(TimedRun{i == 0 ? 12.1e-3 : 11.8e-3, true});
@@ -98,7 +98,7 @@ TEST(TimedChoice, RunsThatWaitedForAProcessorSayNothing) {
   EXPECT_EQ(choice.candidate, 0u);
 }
 
-// Nobody tells of it, as where the machine below a virtual one is shared: the lower quartile is of quiet runs.
+// Nothing reports it, as where the machine below a virtual one is shared: the lower quartile is of quiet runs.
 TEST(TimedChoice, LivesWithDisturbancesThatNobodyTells) {
   ChoiceLimits limits;
   limits.seconds = 2.0;

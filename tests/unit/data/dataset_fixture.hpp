@@ -1,4 +1,4 @@
-// A small data set in a folder of its own, and what tests ask of one.
+// A small data set in its own folder, and what tests ask of one.
 #pragma once
 #include <gtest/gtest.h>
 #include <assay/data/shards.hpp>

@@ -20,7 +20,7 @@ namespace {
 
 constexpr SampleShape shape{5, 1000};
 
-// Sample n consists of 100 n, 100 n + 1, ...: its tokens tell whose they are.
+// Sample n consists of 100 n, 100 n + 1, ...: its tokens show whose they are.
 class NumberedSamples : public SampleSource {
  public:
   explicit NumberedSamples(std::int64_t samples) : samples_(samples) {}

@@ -100,7 +100,7 @@ TEST(Permutation, FavoursNoOrder) {
   EXPECT_LT(chi_squared, 119 + 5 * 15.4);
 }
 
-// Where an element goes says nothing of where it was: the mean distance of a random order is a third of its length.
+// Where an element goes does not depend on where it was: the mean distance of a random order is a third of its length.
 TEST(Permutation, MovesThingsFar) {
   constexpr std::int64_t size = 100003;
   const Permutation permutation(size, 5, 6);

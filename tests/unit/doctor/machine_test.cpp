@@ -12,7 +12,7 @@ namespace {
 
 using test::put_file;
 
-// A machine of four processors and a GPU, as its kernel would tell of it.
+// A machine of four processors and a GPU, as its kernel would report it.
 class PlayedMachine : public ::testing::Test {
  protected:
   PlayedMachine() {

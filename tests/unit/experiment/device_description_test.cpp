@@ -105,7 +105,7 @@ TEST(DeviceFile, MistakesHaveTheirPlace) {
 }
 
 // The files that come with assay: they are read, each figure has a source, and their peaks are those that records are
-// set against.
+// compared with.
 TEST(DeviceFile, ThoseThatComeAlongAgreeWithTheTableOfPeaks) {
   std::size_t files = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(DEVICE_FILES)) {

@@ -45,7 +45,7 @@ TEST(Growth, AnAxisThatComesOrGoesIsNamedOnce) {
   EXPECT_EQ(between(head, head + "[sweep]\n\"measure.timeout\" = [\"1s\", \"2s\"]\n"), Lines{});
 }
 
-// A run of an assay that knew fewer settings says nothing of the others.
+// A run of an assay that knew fewer settings does not cover the others.
 TEST(Growth, WhatIsNotSaidIsTheDefault) {
   std::string older = resolved(head);
   const std::size_t at = older.find("seed = ");

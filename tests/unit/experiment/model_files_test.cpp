@@ -316,9 +316,9 @@ TEST(ModelConfiguration, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(problem(deepseek, R"({"rms_norm_eps": 1e-5})"),
             "\"rms_norm_eps\" is 1e-05; expected 1e-06: norms of latents have it whatever the file says, and all norms "
             "have one here");
-  EXPECT_EQ(problem(deepseek, R"({"num_key_value_heads": 4})"),
-            "\"num_key_value_heads\" is 4; expected \"num_attention_heads\", 16: each head has keys and values of its "
-            "own");
+  EXPECT_EQ(
+      problem(deepseek, R"({"num_key_value_heads": 4})"),
+      "\"num_key_value_heads\" is 4; expected \"num_attention_heads\", 16: each head has its own keys and values");
   EXPECT_EQ(problem(deepseek, R"({"head_dim": 128})"),
             "\"head_dim\" is 128; expected \"qk_rope_head_dim\", 64, or null");
   EXPECT_EQ(problem(deepseek, R"({"rope_scaling": {"mscale": null}})"),

@@ -74,7 +74,7 @@ TEST(Exports, GoogleBenchmarkNamesAreOfOneCaseOfOneRun) {
   all.push_back(runs()[0]);
   all[1].source.run = "20261130T080000Z-cd34";
   all[1].records.push_back(all[1].records[1]);
-  all[1].records[2].identity.index = 2;  // another case, which no axis tells
+  all[1].records[2].identity.index = 2;  // another case, which no axis shows
   std::map<std::string, std::int64_t> entries;
   const nlohmann::json exported = nlohmann::json::parse(google_benchmark_json(all));
   for (const auto& entry : exported["benchmarks"]) ++entries[entry["name"]];

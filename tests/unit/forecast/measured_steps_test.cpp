@@ -160,7 +160,7 @@ TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
                 "with execution = \"eager\" ('--set workload.params.execution=eager')",
                 "decoder: it has no figure 'collectives', the number of a step's all-reduces, as ddp has it",
                 "fsdp: what it counts as 'messages' need not be all-reduces, and only steps whose collectives are can "
-                "be expected (those of ddp, which tell 'collectives')"}));
+                "be expected (those of ddp, which report 'collectives')"}));
 }
 
 // Records of before a parameter existed.

@@ -35,7 +35,7 @@ TEST(SlowWire, AHostsPacketsLeaveOneAfterTheOther) {
   Schedule schedule(wire, 3);
   schedule.send(0, 1, Packet(100), 0);
   schedule.send(0, 1, Packet(50), 50);
-  schedule.send(1, 2, Packet(100), 50);  // on a cable of its own
+  schedule.send(1, 2, Packet(100), 50);  // on its own cable
   schedule.send(0, 1, Packet(100), 1000);
   EXPECT_EQ(arrivals(schedule), (Arrivals{"1@1200", "2@1250", "1@1300", "1@1500"}));
 }

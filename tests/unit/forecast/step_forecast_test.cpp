@@ -39,7 +39,7 @@ TEST(StepForecast, AStepThatWaitsForItsCollectivesIsThatOfTheModel) {
   EXPECT_FALSE(forecasts(family, {1, 2}, {8}, {.wires = {ring}})[0].measured_s);
 }
 
-// One rank does not tell how its collectives run beside others' work.
+// One rank does not say how its collectives run beside others' work.
 TEST(StepForecast, SeveralRanksAreExpectedFromTwoOrMore) {
   StepFamily family = family_of({step_on(1, 100, ring), step_on(4, 100, ring)});
   EXPECT_EQ(basis_of(family, {1, 4}, 1).ranks, 1);
@@ -149,10 +149,10 @@ TEST(StepForecast, RecordsThatContradictEachOtherAreNamed) {
   const StepFamily family = family_of({s});
   EXPECT_EQ(contradiction_in(family, {2}, {8}, {.wires = {ring}}), "");
   StepFamily waiting = family_of({step_on(2, 10, ring)});
-  EXPECT_EQ(contradiction_in(waiting, {2}, {8}, {.wires = {slow}}),
-            "the records contradict each other on 2 ranks: a step took 90.2 ms, but is said to have 50 ms of computing "
-            "(its step without communication) and 800.2 ms of waiting for 10 collectives (as messages are told to cost "
-            "on its link)");
+  EXPECT_EQ(
+      contradiction_in(waiting, {2}, {8}, {.wires = {slow}}),
+      "the records contradict each other on 2 ranks: a step took 90.2 ms, but is said to have 50 ms of computing "
+      "(its step without communication) and 800.2 ms of waiting for 10 collectives (as messages cost on its link)");
   waiting.steps[0].silent_s.reset();
   waiting.steps[0].exposed_s = 0.2;
   EXPECT_EQ(
@@ -187,7 +187,7 @@ TEST(StepForecast, TheTextFitsANarrowTerminal) {
   const StepFamily family = family_of({step_on(2, 10, ring)});
   const Network network{.ranks_per_machine = 8, .latency_s = 50e-6, .seconds_per_byte = 1 / 5e9};
   const Wire direct{
-      .algorithm = Algorithm::direct, .message_s = 1e-5, .seconds_per_byte = 1 / 100e9, .tells_latency = true};
+      .algorithm = Algorithm::direct, .message_s = 1e-5, .seconds_per_byte = 1 / 100e9, .has_latency = true};
   for (const Wire& wire : {ring, direct}) {
     FamilyForecast one{.family = &family, .from = {2}, .assumptions = {.wires = {wire}, .network = network}};
     one.forecasts = forecasts(family, one.from, {8, 64, 4096}, one.assumptions);

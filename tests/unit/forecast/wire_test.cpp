@@ -89,7 +89,7 @@ TEST(Wire, BetweenMachinesTheTimeOfAMessageIsTakenWhereRanksShowIt) {
   EXPECT_NEAR(of_two->latency_s / 20e-3, 1, 1e-9);
   EXPECT_EQ(of_two->message_s, 0);
   EXPECT_EQ(of_two->rank_counts, 1u);
-  // What differs by a few percent tells of no message.
+  // A difference of a few percent is no message.
   EXPECT_EQ(fitted(Algorithm::direct, direct_points(gloo_between, far, {2, 4}, 0.03))->message_s, 0);
   const Wire busy{.algorithm = Algorithm::direct, .latency_s = 50e-6, .message_s = 10e-6, .seconds_per_byte = 1 / 1e9};
   const auto both = fitted(Algorithm::direct, direct_points(gloo_between, busy, {2, 4, 8}));
@@ -136,7 +136,7 @@ TEST(Wire, OneSizeIsTakenForBytesAlone) {
   const std::vector<WirePoint> one{{a_link, Collective::all_reduce, 2, 1e6, 1e-3}};
   const auto wire = fitted(Algorithm::ring, one);
   ASSERT_TRUE(wire);
-  EXPECT_FALSE(wire->tells_latency);
+  EXPECT_FALSE(wire->has_latency);
   EXPECT_EQ(wire->sizes, 1u);
   EXPECT_EQ(wire->latency_s, 0);
   EXPECT_DOUBLE_EQ(seconds_of(*wire, Collective::all_reduce, 1e6, 2), 1e-3);

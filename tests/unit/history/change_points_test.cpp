@@ -172,7 +172,7 @@ TEST(ChangePoints, IntervalsHoldTheTrueRatio) {
 }
 
 // Ten series of which none changes have a change in one of twenty such histories; where all change at once, three runs
-// tell it although each is one of many.
+// show it although each is one of many.
 TEST(ChangePoints, SeriesShareTheError) {
   const World quiet{.name = "", .deviation = 0.003}, slow{.name = "", .slow_share = 0.15, .slow_by = 0.1};
   unsigned histories_with_change = 0;

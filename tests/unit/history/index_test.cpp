@@ -28,7 +28,7 @@ class HistoryIndex : public ::testing::Test {
     index_.emplace(file(), warnings_);
     return index_->refresh({results()}, warnings_);
   }
-  std::string told() {
+  std::string reported() {
     const SeriesOptions options;
     return history_json(index_->runs(), find_series(*index_, options, warnings_), options).dump(1);
   }
@@ -68,23 +68,23 @@ TEST_F(HistoryIndex, ReadsOnlyWhatHasChanged) {
 
 TEST_F(HistoryIndex, RebuiltItSaysTheSame) {
   refresh();
-  const std::string before = told();
+  const std::string before = reported();
   EXPECT_NE(before.find("\"value\": 10."), std::string::npos) << before;
   fs::remove(file());
   EXPECT_EQ(refresh(), 7u);
-  EXPECT_EQ(told(), before);
+  EXPECT_EQ(reported(), before);
 }
 
 TEST_F(HistoryIndex, ADamagedOneAndOneOfAnotherVersionAreMadeAnew) {
   refresh();
-  const std::string before = told();
+  const std::string before = reported();
   index_.reset();
   test::put_file(file(), std::string(8192, 'x'));
   EXPECT_EQ(refresh(), 7u);
-  EXPECT_EQ(told(), before);
+  EXPECT_EQ(reported(), before);
   Database(file()).run("PRAGMA user_version = 99");
   EXPECT_EQ(refresh(), 7u);
-  EXPECT_EQ(told(), before);
+  EXPECT_EQ(reported(), before);
   EXPECT_TRUE(warnings_.empty()) << warnings_[0];
 }
 

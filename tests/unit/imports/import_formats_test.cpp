@@ -406,7 +406,7 @@ TEST(ImportFormats, DevicesOfOneNvbenchFileAreCasesOfTheirOwn) {
   EXPECT_DOUBLE_EQ(*step(cpu.records[0]).mean_ms, 0.01);
 }
 
-// As nvbench's csv_printer.cu writes it: without quotes, a column of its own for powers of two, and two of Samples and
+// As nvbench's csv_printer.cu writes it: without quotes, a separate column for powers of two, and two of Samples and
 // Noise.
 TEST(ImportFormats, NvbenchCsv) {
   const std::string head =

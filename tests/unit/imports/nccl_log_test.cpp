@@ -94,7 +94,7 @@ TEST(NcclLog, JobsSideBySideAreNotOneOfAllRanks) {
   const std::string one = "#  Rank  0 Pid 1 on node7 device  0 [0x00] Tesla V100\n";
   EXPECT_NE(problem([&] {
               from_log(settings + settings + ranks + one + columns + columns + row_1024 + row_1024 + good_end);
-            }).find("nothing says which row is whose"),
+            }).find("which row is whose is not known"),
             std::string::npos);
   // A first start that failed is no second job.
   const ImportedRun again = from_log(settings + ranks + settings + ranks + columns + row_1024 + good_end);
@@ -147,7 +147,7 @@ TEST(NcclLog, PrefixesOfLaunchersAndPodsAreTakenOff) {
       EXPECT_EQ(run.started->substr(0, 19), "2025-03-14T08:00:01");
     }
   }
-  // Processes that a launcher marks are told apart however their lines are mixed.
+  // Processes that a launcher marks are distinguished however their lines are mixed.
   std::string mixed;
   std::string_view rest = log;
   while (!rest.empty()) {

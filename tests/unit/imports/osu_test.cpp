@@ -28,7 +28,7 @@ TEST(Osu, TestsOfOneLog) {
   EXPECT_EQ(run.records[2].identity.workload, "osu:MPI Bandwidth");
   EXPECT_DOUBLE_EQ(metric(run.records[2], "gbytes_per_s"), 0.0025);
   EXPECT_NE(notes(run).find("rows torn by other output and left out: 1"), std::string::npos);
-  // What stands before the columns tells tests of one name apart.
+  // What stands before the columns distinguishes tests of one name.
   const std::string test = "# OSU MPI-CUDA Bandwidth Test v7.4\n# Send Buffer on ";
   const std::string rows = "\n# Size   Bandwidth (MB/s)   P99 Tail BW(MB/s)\n1  12000  9000\n";
   const ImportedRun two = detected(test + "DEVICE (D)" + rows + test + "HOST (H)" + rows);

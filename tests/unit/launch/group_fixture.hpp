@@ -53,7 +53,7 @@ class SuperviseGroup : public testing::Test {
       if (line.find("failed") != std::string::npos) return {ResultVerdict::Kind::failed, "loss is not finite"};
       return {};
     };
-    request.on_failure = [this](const GroupFailure& failure) { told_.push_back(failure.told); };
+    request.on_failure = [this](const GroupFailure& failure) { told_.push_back(failure.for_others); };
     return request;
   }
   GroupOutcome run(const GroupRequest& request) { return supervise_group(request, {}, nullptr); }

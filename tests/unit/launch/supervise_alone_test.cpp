@@ -141,7 +141,7 @@ TEST_F(SuperviseAlone, TheTimeoutAlsoEndsAWorkerThatIgnoresSigterm) {
 }
 
 TEST_F(SuperviseAlone, AWorkerThatHangsAfterItsResultIsKilledAndItsResultKept) {
-  // The time of the case is for its result: what comes after has a limit of its own, be it shorter or longer.
+  // The time of the case is for its result: what comes after has its own limit, be it shorter or longer.
   const std::vector<std::tuple<std::chrono::milliseconds, std::chrono::milliseconds, const char*>> limits{
       {60s, 300ms, "0.3 s"}, {2s, 3s, "3.0 s"}};
   for (const auto& [timeout, teardown_timeout, words] : limits) {
@@ -244,7 +244,7 @@ TEST_F(SuperviseAlone, WhatAChildSharesWithTheWorkerCountsOnceForTheLimit) {
   const WorkerOutcome outcome = run(r);
   EXPECT_EQ(outcome.status, WorkerStatus::finished) << outcome.reason;
   EXPECT_GT(outcome.peak_with_children_bytes, (96u + 48u) << 20);
-#ifndef __SANITIZE_ADDRESS__  // which looks for leaks from a child of its own when the worker exits
+#ifndef __SANITIZE_ADDRESS__  // which looks for leaks from its own child when the worker exits
   EXPECT_EQ(run({"ok"}).peak_with_children_bytes, 0u);
 #endif
 }
@@ -301,7 +301,7 @@ TEST_F(SuperviseAlone, LeavesNoChildBehindInsideOrOutsideTheGroup) {
   }
 }
 
-// setsid, a double fork, and an environment of their own: nothing but their ancestor tells whose they are.
+// setsid, a double fork, and their own environment: only their ancestor shows whose they are.
 TEST_F(SuperviseAlone, LeavesNoStrayBehindAndNamesThem) {
   for (const char* end : {"exit:0", "hang"}) {
     GroupRequest r = request({"play", "strays:2", "step:4", "result:ok", "enter:done", end});

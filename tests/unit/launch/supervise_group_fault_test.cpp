@@ -27,13 +27,14 @@ TEST_F(SuperviseGroup, ASignalTakesTheOthersAlong) {
               std::string("killed by ") +
                   (number == SIGKILL ? "SIGKILL (killed from outside)" : "SIGSEGV (invalid memory access)") +
                   " in stage measure, phase backward, step 4" + suffix(1));
-    EXPECT_EQ(outcome.failure->told, "rank 1: " + outcome.failure->reason);
-    EXPECT_EQ(told_, std::vector{outcome.failure->told});
+    EXPECT_EQ(outcome.failure->for_others, "rank 1: " + outcome.failure->reason);
+    EXPECT_EQ(told_, std::vector{outcome.failure->for_others});
     EXPECT_EQ(statuses(outcome), (std::vector{ended, crashed, ended}));
     EXPECT_EQ(outcome.workers[1].reason, outcome.failure->reason);
     EXPECT_EQ(outcome.workers[1].signal, number);
     const std::string& other = outcome.workers[2].reason;
-    EXPECT_EQ(other.find("ended because another rank failed (" + outcome.failure->told + "); it was in stage "), 0u)
+    EXPECT_EQ(other.find("ended because another rank failed (" + outcome.failure->for_others + "); it was in stage "),
+              0u)
         << other;
     EXPECT_TRUE(other.ends_with(suffix(2))) << other;
   }
@@ -47,8 +48,8 @@ TEST_F(SuperviseGroup, AnExitWithoutAResultIsAFailureEvenWithCodeZero) {
     ASSERT_TRUE(outcome.failure.has_value());
     EXPECT_EQ(outcome.failure->kind, FailureKind::died);
     EXPECT_EQ(outcome.failure->worker, 2u);
-    EXPECT_EQ(outcome.failure->told, std::string("rank 2: exited with code ") + code +
-                                         " before it reported a result, in stage setup" + suffix(2));
+    EXPECT_EQ(outcome.failure->for_others, std::string("rank 2: exited with code ") + code +
+                                               " before it reported a result, in stage setup" + suffix(2));
     EXPECT_EQ(statuses(outcome), (std::vector{ended, ended, crashed}));
   }
 }
@@ -95,7 +96,7 @@ TEST_F(SuperviseGroup, AReportedFailureEndsTheGroup) {
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::reported);
   EXPECT_EQ(outcome.failure->reason, "loss is not finite");
-  EXPECT_EQ(outcome.failure->told, "rank 1: loss is not finite");
+  EXPECT_EQ(outcome.failure->for_others, "rank 1: loss is not finite");
   EXPECT_EQ(outcome.workers[0].status, ended);
   // `finished`, or `ended` where its exit took longer than the settling.
   EXPECT_TRUE(outcome.workers[1].events.result.has_value());
@@ -190,9 +191,10 @@ TEST_F(SuperviseGroup, ASilentRankIsTheCulpritOfItsVictims) {
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::silent);
   EXPECT_EQ(outcome.failure->worker, 1u);
-  EXPECT_EQ(outcome.failure->told.find("rank 1: no sign of life since rank 0 reported that it had lost a rank: in "
+  EXPECT_EQ(
+      outcome.failure->for_others.find("rank 1: no sign of life since rank 0 reported that it had lost a rank: in "
                                        "stage measure, phase backward, step 4; last sign of life "),
-            0u)
+      0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{finished, timeout, ended}));
 }
@@ -204,12 +206,13 @@ TEST_F(SuperviseGroup, TheTimeoutNamesTheRankThatIsFurthestBehind) {
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::overdue);
   EXPECT_EQ(outcome.failure->worker, 2u);
-  EXPECT_EQ(outcome.failure->told.find("rank 2: no result after 3.0 s ([measure] timeout): in stage measure, phase "
+  EXPECT_EQ(
+      outcome.failure->for_others.find("rank 2: no result after 3.0 s ([measure] timeout): in stage measure, phase "
                                        "backward, step 3; last sign of life "),
-            0u)
+      0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{ended, ended, timeout, finished}));
-  EXPECT_EQ(told_, std::vector{outcome.failure->told});
+  EXPECT_EQ(told_, std::vector{outcome.failure->for_others});
 }
 
 TEST_F(SuperviseGroup, AmongEqualsTheOldestSignOfLifeIsTheCulprit) {
@@ -228,10 +231,11 @@ TEST_F(SuperviseGroup, AStallNamesTheRankThatTheOthersWaitFor) {
   const GroupOutcome outcome = run(request);
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::overdue);
-  EXPECT_EQ(outcome.failure->told.find("rank 1: no rank has shown a sign of life for 0.3 s ([run] stall_timeout), and "
+  EXPECT_EQ(
+      outcome.failure->for_others.find("rank 1: no rank has shown a sign of life for 0.3 s ([run] stall_timeout), and "
                                        "this one is the furthest behind: in stage measure, phase backward, step 4; "
                                        "last sign of life "),
-            0u)
+      0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{ended, timeout, ended, ended}));
 }
@@ -282,7 +286,7 @@ TEST_F(SuperviseGroup, AFailureOnAnotherMachineEndsAll) {
   EXPECT_EQ(outcome.failure->kind, FailureKind::outside);
   EXPECT_FALSE(outcome.failure->worker.has_value());
   EXPECT_EQ(outcome.failure->reason, "rank 5: killed by SIGKILL");
-  EXPECT_EQ(outcome.failure->told, outcome.failure->reason);
+  EXPECT_EQ(outcome.failure->for_others, outcome.failure->reason);
   EXPECT_EQ(statuses(outcome), std::vector(2, ended));
   EXPECT_EQ(outcome.workers[1].reason.find("ended because another rank failed (rank 5: killed by SIGKILL); "), 0u);
 }

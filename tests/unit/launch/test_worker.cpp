@@ -166,7 +166,7 @@ int leave_children_behind() {
 }
 
 // A process that nothing but the worker's keeper can find: of another session, without a living parent, and with an
-// environment of its own.
+// its own environment.
 pid_t start_stray() {
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) _exit(9);

@@ -162,7 +162,7 @@ Tasks tasks_of_this_process() {
   return tasks;
 }
 
-// A log whose thread can be told from the others.
+// A log whose thread can be distinguished from the others.
 class WorkerLogSleeps : public WorkerLogTest {
  protected:
   WorkerLogSleeps() {

@@ -1,4 +1,4 @@
-// A device with scripted times: work advances its timeline when it "runs", and the host's clock moves when told.
+// A device with scripted times: work advances its timeline when it "runs", and the host's clock moves when asked.
 #pragma once
 #include <algorithm>
 #include <vector>

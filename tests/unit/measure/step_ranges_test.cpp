@@ -12,7 +12,7 @@
 namespace assay::host::measure {
 namespace {
 
-// Writes into room of its own, so that what is counted is the recorder's.
+// Writes into its own room, so that what is counted is the recorder's.
 class NotedRanges final : public StepRanges {
  public:
   void begin_step() override { note('S'); }
@@ -39,7 +39,7 @@ class StepRangesTest : public ::testing::Test {
 };
 
 TEST_F(StepRangesTest, AStepHoldsItsPhasesAndTheyNest) {
-  recorder_.tell(&ranges_);
+  recorder_.mark_ranges_by(&ranges_);
   recorder_.begin_step();
   recorder_.phase_begin(0);
   phase(1);
@@ -53,10 +53,10 @@ TEST_F(StepRangesTest, StepsBeforeAndAfterAreNotTold) {
   recorder_.begin_step();
   phase(0);
   recorder_.end_step();
-  recorder_.tell(&ranges_);
+  recorder_.mark_ranges_by(&ranges_);
   recorder_.begin_step();
   recorder_.end_step();
-  recorder_.tell(nullptr);
+  recorder_.mark_ranges_by(nullptr);
   recorder_.begin_step();
   phase(0);
   recorder_.end_step();
@@ -64,7 +64,7 @@ TEST_F(StepRangesTest, StepsBeforeAndAfterAreNotTold) {
 }
 
 TEST_F(StepRangesTest, AReplayedStepIsARangeWithoutPhases) {
-  recorder_.tell(&ranges_);
+  recorder_.mark_ranges_by(&ranges_);
   recorder_.begin_capture();
   phase(0);
   recorder_.end_capture();
@@ -75,7 +75,7 @@ TEST_F(StepRangesTest, AReplayedStepIsARangeWithoutPhases) {
 }
 
 TEST_F(StepRangesTest, ACaptureWithinAStepIsNotTold) {
-  recorder_.tell(&ranges_);
+  recorder_.mark_ranges_by(&ranges_);
   recorder_.begin_step();
   phase(0);
   recorder_.begin_capture();
@@ -87,7 +87,7 @@ TEST_F(StepRangesTest, ACaptureWithinAStepIsNotTold) {
 }
 
 TEST_F(StepRangesTest, WhatAWorkloadMarksWronglyLeavesNoRangeOpen) {
-  recorder_.tell(&ranges_);
+  recorder_.mark_ranges_by(&ranges_);
   recorder_.begin_step();
   recorder_.phase_begin(0);
   recorder_.phase_end(1);  // another than the open one
@@ -99,8 +99,8 @@ TEST_F(StepRangesTest, WhatAWorkloadMarksWronglyLeavesNoRangeOpen) {
 }
 
 TEST_F(StepRangesTest, NothingIsAllocatedBetweenTheMarksWithAndWithoutRanges) {
-  for (StepRanges* told : {static_cast<StepRanges*>(nullptr), static_cast<StepRanges*>(&ranges_)}) {
-    recorder_.tell(told);
+  for (StepRanges* reported : {static_cast<StepRanges*>(nullptr), static_cast<StepRanges*>(&ranges_)}) {
+    recorder_.mark_ranges_by(reported);
     const std::uint64_t before = conformance::allocation_count();
     for (int i = 0; i < 16; ++i) {
       recorder_.begin_step();

@@ -1,5 +1,5 @@
 // A decoder whose feed-forward is a mixture of experts: counts, the arena's order, drawn experts, refusals; and its
-// float64 reference against differences of its own loss.
+// float64 reference against differences of its loss.
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <assay/models/decoder.hpp>

@@ -1,4 +1,4 @@
-// A GPU and an NCCL of plain C++: streams that run as soon as what they wait for is there, on a clock of their own, and
+// A GPU and an NCCL of plain C++: streams that run as soon as what they wait for is there, on their own clock, and
 // two communicators that answer as the test says. It holds the session to NCCL's rules: no call before the last one is
 // through, none beside another except the root's abort, none after the end, and each communicator for what it is for.
 #pragma once

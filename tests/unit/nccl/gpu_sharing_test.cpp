@@ -62,7 +62,7 @@ TEST(GpuSharing, TwoMachinesOfOneNameAreTwo) {
   EXPECT_EQ(decide_sharing(places, 0).most_on_one_gpu, 1);
 }
 
-// Slices of one GPU have ids of their own and one bus id, and that is what NCCL refuses.
+// Slices of one GPU have their own ids and one bus id, and that is what NCCL refuses.
 TEST(GpuSharing, SlicesOfOneGpuShareIt) {
   const Place places[] = {place("a", "b1", "01", 1), place("a", "b1", "01", 2)};
   EXPECT_EQ(decide_sharing(places, 0).most_on_one_gpu, 2);

@@ -76,7 +76,7 @@ TEST_F(GraphTest, BesideOtherWorkAReplayIsNotTimed) {
   open_on(false);
   const auto graph = capture();
   session->replay(session->take_captured(), *graph);
-  (void)session->launch(all_reduce(1), 4);  // on the stream of its own, and behind the replay
+  (void)session->launch(all_reduce(1), 4);  // on its own stream, and behind the replay
   const Totals totals = session->take_totals();
   EXPECT_EQ(totals.collectives, 3U);
   EXPECT_EQ(totals.untimed, 2U);

@@ -255,7 +255,7 @@ TEST(ColumnTable, UnitsAndDirectionsAreThoseOfTheRow) {
   EXPECT_EQ(record::value_of(sample, "step.share").direction, Direction::neither);
 }
 
-// The list of columns of words is told apart from the rows that fill them.
+// The list of columns of words is separate from the rows that fill them.
 TEST(Columns, OfWordsAreKnownAsSuch) {
   Json json = ok_record();
   json["reason"] = "a reason";

@@ -57,6 +57,26 @@ TEST(RecordJson, ALineWithoutAStatusIsNoRecord) {
   EXPECT_TRUE(record_from_line(R"({"status": "ok"})"));
 }
 
+TEST(RecordJson, ValuesOfAnotherAssayAreKeptAsText) {
+  const auto record = record_from_line(
+      R"({"params": {"a": {"b": [1, -2, 18446744073709551615, 0.5, null, true, "\u00e9\"", {}]}, "c": 9223372036854775808},
+      "index": 7, "status": "ok"})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(std::get<std::string>(record->identity.params.at(0).second),
+            "{\"b\":[1,-2,18446744073709551615,0.5,null,true,\"\xc3\xa9\\\"\",{}]}");
+  EXPECT_EQ(std::get<double>(record->identity.params.at(1).second), 9223372036854775808.0);
+  EXPECT_EQ(record->identity.index, 7) << "found in any order";
+}
+
+TEST(RecordJson, WhatIsNestedTooDeepIsNoRecord) {
+  const auto nested = [](std::size_t levels) {
+    return R"({"status": "ok", "params": {"a": )" + std::string(levels, '[') + std::string(levels, ']') + "}}";
+  };
+  EXPECT_TRUE(record_from_line(nested(200)));
+  EXPECT_FALSE(record_from_line(nested(255)));
+  EXPECT_FALSE(record_from_line(nested(100'000)));
+}
+
 TEST(RecordJson, AStatusThatThisVersionDoesNotKnowKeepsItsWord) {
   const auto record = record_from_line(R"({"status": "cancelled"})");
   ASSERT_TRUE(record);

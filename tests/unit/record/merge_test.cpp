@@ -216,9 +216,9 @@ TEST(MergeRanks, TimesAndContentionAreTheLargest) {
 
 TEST(MergeRanks, TheUtilisationOfAStepIsTheMeanOfTheRanksThatAllTellIt) {
   auto ranks = three_ranks();
-  const Json told[] = {{10.0, 50.0}, {20.0, 50.0}, {60.0, 80.0}};
+  const Json reported[] = {{10.0, 50.0}, {20.0, 50.0}, {60.0, 80.0}};
   for (std::size_t i = 0; i < 3; ++i)
-    ranks[i].part["telemetry"] = {{"samples", 9}, {"step_utilisation_percent", told[i]}};
+    ranks[i].part["telemetry"] = {{"samples", 9}, {"step_utilisation_percent", reported[i]}};
   EXPECT_EQ(merge_ranks(ranks, 0.95)["telemetry"]["step_utilisation_percent"], Json({30.0, 60.0}));
   auto fewer = ranks;
   fewer[2].part["telemetry"]["step_utilisation_percent"] = {60.0};
@@ -255,7 +255,7 @@ TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
   for (RankPart& rank : ranks) rank.host = "n1";
   const Json shared = merge_ranks(ranks, 0.95);
   EXPECT_EQ(shared["notes"].get<Texts>(),
-            (Texts{"2 ranks share GPU 0 of host n1: good for correctness, says nothing about bandwidth or overlap"}));
+            (Texts{"2 ranks share GPU 0 of host n1: good for correctness, not for bandwidth or overlap"}));
   EXPECT_EQ(shared["device"]["ordinal"], 0);
   EXPECT_EQ(shared["by_rank"][2]["device"], 1);
   ranks[0].device_id = "00:1a", ranks[1].device_id = "00:1b";

@@ -100,8 +100,8 @@ TEST(RecordPage, NamesEachFieldOfTheRecord) {
   Fields<CaseRecord>::visit(KeyCollector(keys, ""), record);
   ASSERT_GT(keys.size(), 150u);
   ASSERT_NE(std::find(keys.begin(), keys.end(), "memory.step_peak_mib.samples"), keys.end());
-  const Words told = words_in(code_in(page()));
-  for (const std::string& key : keys) EXPECT_TRUE(told.contains(key.substr(key.rfind('.') + 1))) << key;
+  const Words reported = words_in(code_in(page()));
+  for (const std::string& key : keys) EXPECT_TRUE(reported.contains(key.substr(key.rfind('.') + 1))) << key;
 }
 
 // ---- columns ----
@@ -166,16 +166,16 @@ TEST(RecordPage, WhatIsCalledAColumnIsOne) {
   const Words parts = statistics_and_figures();
   // Words of the list that explain a column, and are none.
   const Words others{"step", "setup", "files", "power_cap 40%", "busy_ms"};
-  const std::vector<std::string> told = told_columns();
-  ASSERT_GT(told.size(), 120u);
-  for (const std::string& name : told)
+  const std::vector<std::string> reported = told_columns();
+  ASSERT_GT(reported.size(), 120u);
+  for (const std::string& name : reported)
     EXPECT_TRUE(is_column(name, names) || parts.contains(name) || others.contains(name))
         << "docs/record.md lists " << name << ", which is no column";
 }
 
 TEST(RecordPage, EachColumnIsInTheList) {
-  const std::vector<std::string> told = told_columns();
-  const Words all(told.begin(), told.end());
+  const std::vector<std::string> reported = told_columns();
+  const Words all(reported.begin(), reported.end());
   const auto expect_told = [&all](std::string_view name) {
     EXPECT_TRUE(all.contains(std::string(name))) << name << " is missing from \"Column names\" of docs/record.md";
   };

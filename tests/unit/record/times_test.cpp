@@ -7,8 +7,8 @@
 namespace assay::host::record {
 namespace {
 
-// A result in which everything is told that a step's time decides, and some of what it does not.
-CaseResult told() {
+// A result with everything that a step's time decides, and some of what it does not.
+CaseResult reported() {
   CaseResult r;
   r.phases = {{"step", Phase{.mean_ms = 3}}};
   r.wall.case_s = 9, r.wall.measure_s = 4, r.wall.warmup_s = 1, r.wall.setup_s = 2;
@@ -23,14 +23,14 @@ CaseResult told() {
 }
 
 TEST(Times, LeaveAResultWithAllThatIsMeasured) {
-  CaseResult r = told();
+  CaseResult r = reported();
   remove_times(r);
   EXPECT_FALSE(r.phases || r.drift || r.rates || r.sampling || r.contention || r.telemetry || r.validity);
   EXPECT_FALSE(r.wall.measure_s || r.wall.warmup_s || r.memory->process_peak_mib);
   EXPECT_FALSE(r.efficiency->measured || r.efficiency->mfu);
   ASSERT_EQ(r.metrics->size(), 1u);
   EXPECT_EQ(r.metrics->front().first, "parameters");
-  // What no clock has told stays, and so does how long the stages of the case took.
+  // What no clock has measured stays, and so does how long the stages of the case took.
   EXPECT_TRUE(r.wall.case_s && r.wall.setup_s && r.memory->peak_total_mib && r.efficiency->stated);
 }
 

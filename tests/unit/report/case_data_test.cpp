@@ -142,7 +142,24 @@ TEST(CaseData, RanksAreThereWhereThereAreSeveral) {
   EXPECT_EQ(ranks["list"][0], Json::parse(R"({"rank": 0, "host": "n1", "ms": [10, 9, 11]})"));
   EXPECT_EQ(ranks["list"][1]["ms"], Json::parse("[12, null, null]"));
   EXPECT_EQ(ranks["straggler"], Json::parse("[1, 0.8]"));
+  EXPECT_FALSE(ranks.contains("waited_for"));
   EXPECT_FALSE(shown(ok_record()).contains("ranks"));
+}
+
+TEST(CaseData, TheRankThatWaitsLeastIsTheOneThatOthersWaitFor) {
+  host::Json record = ok_record();
+  record["by_rank"] = host::Json::parse(
+      R"([{"rank": 0, "step_mean_ms": 10.0, "phases": {"gradient_wait": 3.0, "parameter_wait": 1.5, "data_wait": 9.0}},
+          {"rank": 1, "step_mean_ms": 10.0, "phases": {"gradient_wait": 1.0, "parameter_wait": 1.0}}])");
+  Json ranks = shown(record)["ranks"];
+  EXPECT_EQ(ranks["list"][0]["wait"], 4.5);
+  EXPECT_EQ(ranks["list"][1]["wait"], 2);
+  EXPECT_EQ(ranks["waited_for"], 1);
+  // A workload that reports what collectives left uncovered counts waits within other phases, too.
+  for (int rank : {0, 1}) record["by_rank"][rank]["metrics"] = {{"exposed_ms", 3.0 + rank}};
+  ranks = shown(record)["ranks"];
+  EXPECT_EQ(ranks["list"][0]["wait"], 3);
+  EXPECT_EQ(ranks["waited_for"], 0);
 }
 
 }  // namespace

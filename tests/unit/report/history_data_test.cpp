@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 class HistoryData : public ::testing::Test {
  protected:
-  // Ten runs of two sizes in runs of their own; the small one is 5% slower from the sixth on.
+  // Ten runs of two sizes in separate runs; the small one is 5% slower from the sixth on.
   HistoryData() {
     compare::NoisyRuns random(11);
     for (int day = 1; day <= 10; ++day) {

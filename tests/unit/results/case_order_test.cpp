@@ -20,7 +20,7 @@ experiment::Experiment sweep(const std::vector<std::string>& sizes) {
   return experiment;
 }
 
-// As it reads back from a file, with its keys in an order of their own.
+// As it reads back from a file, with its keys in their own order.
 Json record_of(std::int64_t index, const std::string& size, const std::string& status) {
   const Json record{{"index", index},
                     {"axes", {{"size", size}}},
@@ -30,7 +30,7 @@ Json record_of(std::int64_t index, const std::string& size, const std::string& s
 }
 
 // "index size status" of each.
-std::vector<std::string> told(const std::vector<record::CaseRecord>& records) {
+std::vector<std::string> reported(const std::vector<record::CaseRecord>& records) {
   std::vector<std::string> result;
   for (const record::CaseRecord& r : records)
     result.push_back(std::to_string(r.identity.index) + " " + to_text(*record::find(r.identity.axes, "size")) + " " +
@@ -41,15 +41,15 @@ std::vector<std::string> told(const std::vector<record::CaseRecord>& records) {
 using Told = std::vector<std::string>;
 
 TEST(CaseOrder, TheLastRecordOfACaseCounts) {
-  EXPECT_EQ(told(current_records(sweep({"small", "xl"}), {record_of(1, "xl", "crashed"), record_of(0, "small", "ok"),
-                                                          record_of(1, "xl", "ok")})),
+  EXPECT_EQ(reported(current_records(sweep({"small", "xl"}), {record_of(1, "xl", "crashed"),
+                                                              record_of(0, "small", "ok"), record_of(1, "xl", "ok")})),
             (Told{"0 small ok", "1 xl ok"}));
 }
 
 TEST(CaseOrder, ACaseThatHasMovedTakesItsRecordAlong) {
   EXPECT_EQ(
-      told(current_records(sweep({"tiny", "small", "xl"}), {record_of(0, "small", "ok"), record_of(1, "xl", "oom"),
-                                                            record_of(0, "tiny", "ok"), record_of(2, "xl", "ok")})),
+      reported(current_records(sweep({"tiny", "small", "xl"}), {record_of(0, "small", "ok"), record_of(1, "xl", "oom"),
+                                                                record_of(0, "tiny", "ok"), record_of(2, "xl", "ok")})),
       (Told{"0 tiny ok", "1 small ok", "2 xl ok"}));
 }
 
@@ -60,7 +60,7 @@ TEST(CaseOrder, ARecordThatReachedNoDeviceIsOfTheCaseAsItWasRead) {
   Json with_device = record_of(0, "small", "ok");
   with_device["params"]["causal"] = false;
   const auto records = current_records(experiment, {record_of(0, "small", "failed"), with_device});
-  EXPECT_EQ(told(records), (Told{"0 small ok"}));
+  EXPECT_EQ(reported(records), (Told{"0 small ok"}));
   EXPECT_FALSE(records[0].is_former);
 }
 
@@ -72,14 +72,14 @@ TEST(CaseOrder, RecordsOfOtherCasesAreFormerOnes) {
 }
 
 TEST(CaseOrder, RecordsOfOtherCasesStay) {
-  EXPECT_EQ(told(current_records(sweep({"small"}), {record_of(0, "small", "ok"), record_of(1, "xl", "failed"),
-                                                    record_of(1, "xl", "ok"), record_of(0, "large", "ok")})),
+  EXPECT_EQ(reported(current_records(sweep({"small"}), {record_of(0, "small", "ok"), record_of(1, "xl", "failed"),
+                                                        record_of(1, "xl", "ok"), record_of(0, "large", "ok")})),
             (Told{"0 small ok", "0 large ok", "1 xl ok"}));
 }
 
 TEST(CaseOrder, TheSameValuesTwiceAreTwoCases) {
   EXPECT_EQ(
-      told(current_records(sweep({"small", "small"}), {record_of(0, "small", "ok"), record_of(1, "small", "oom")})),
+      reported(current_records(sweep({"small", "small"}), {record_of(0, "small", "ok"), record_of(1, "small", "oom")})),
       (Told{"0 small ok", "1 small oom"}));
 }
 
@@ -102,7 +102,7 @@ TEST(CaseOrder, ARepeatIsNoLaterLineOfItsCase) {
   second["repeat"] = 2, again["repeat"] = 2;
   // The first is of a run that had no repeats yet.
   const auto records = current_records(twice, {record_of(0, "small", "ok"), second, again, record_of(1, "xl", "ok")});
-  EXPECT_EQ(told(records), (Told{"0 small ok", "0 small oom", "1 xl ok"}));
+  EXPECT_EQ(reported(records), (Told{"0 small ok", "0 small oom", "1 xl ok"}));
   EXPECT_EQ(records[0].identity.repeat, 1);
   EXPECT_EQ(records[1].identity.repeat, 2);
   for (const auto& record : records) EXPECT_FALSE(record.is_former);

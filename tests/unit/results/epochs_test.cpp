@@ -72,7 +72,7 @@ TEST(Epochs, NothingOfOtherRecords) {
   EXPECT_TRUE(epochs_summary_json({wrong}).is_null());
 }
 
-// A metric that not every step reported cannot be told apart by epoch.
+// A metric that not every step reported cannot be split by epoch.
 TEST(Epochs, AMetricOfSomeStepsAloneIsLeftOut) {
   const Json some = with(training(), "/step_metrics/data_wait_ms/samples", Json({1.0}));
   const Json epochs = epochs_json({some});

@@ -84,7 +84,7 @@ TEST(Plan, RanksThatDoNotWorkTogetherAreRefusedUnlessCopiesAreAskedFor) {
   c.run.copies = true;
   EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
   EXPECT_NE(plan_one(machine, c).hash, hash);
-  c.params["trace"] = std::string("x.json");  // each writes a file of its own
+  c.params["trace"] = std::string("x.json");  // each writes its own file
   EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
 }
 
@@ -355,7 +355,7 @@ TEST(PlanRefusal, AColdStartInAProcessThatIsWarm) {
   machine.basis.in_process = true;
   ASSERT_TRUE(plan_one(machine, c).refusal.has_value());
   EXPECT_EQ(plan_one(machine, c).refusal->reason,
-            "measure.prepare = false: a case starts cold in a process of its own alone; leave out --in-process and "
+            "measure.prepare = false: a case starts cold only in a separate process; leave out --in-process and "
             "isolate = false");
 }
 

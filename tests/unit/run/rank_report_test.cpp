@@ -1,6 +1,7 @@
 #include "run/rank_report.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 namespace assay::host::run::test {
 namespace {
@@ -89,16 +90,36 @@ TEST(RankReport, ARankThatIsAloneAndEndsAtItsDeadlineHasItsResult) {
   EXPECT_FALSE(reports.front().failure.has_value());
 }
 
+// A reason may hold any word; who ended the culprit is a field.
+TEST(RankReport, TheCulpritAloneMayHaveBeenAskedToEnd) {
+  const std::string named_so = R"({"event":"result","record":{"status":"failed","reason":"no SIGTERM handler"}})";
+  const std::string asked =
+      R"({"event":"result","record":{"status":"failed","reason":"asked to end"},"asked_to_end":true})";
+  const auto reports_on = [](const std::vector<launch::WorkerOutcome>& workers, std::size_t culprit) {
+    launch::GroupOutcome outcome = group_of(workers);
+    outcome.failure = launch::GroupFailure{launch::FailureKind::reported, culprit, "", ""};
+    return reports_of(outcome, {spec(0, 2), spec(1, 2)}, Clock::now());
+  };
+  const auto first = worker(launch::WorkerStatus::finished, "", named_so);
+  const auto second = worker(launch::WorkerStatus::finished, "", asked);
+  EXPECT_FALSE(is_asked_to_end(reports_on({first, second}, 0)));
+  EXPECT_TRUE(is_asked_to_end(reports_on({first, second}, 1)));
+  launch::WorkerOutcome killed = worker(launch::WorkerStatus::crashed, "killed by SIGTERM");
+  killed.signal = SIGTERM;
+  EXPECT_TRUE(is_asked_to_end(reports_on({killed, first}, 0)));
+}
+
 TEST(RankReport, TravelsBetweenMachines) {
   const RankReport sent{
-      3,    "n3", record::result_without_worker(record::Status::failed, "cannot start"), launch::FailureKind::died,
-      true, 1.5};
+      3,   "n3", record::result_without_worker(record::Status::failed, "cannot start"), launch::FailureKind::died, true,
+      1.5, true};
   const RankReport arrived = rank_report_from_text(to_text(sent));
   EXPECT_EQ(arrived.rank, 3);
   EXPECT_EQ(named_reason(arrived), "rank 3 on n3: cannot start");
   EXPECT_EQ(arrived.failure, launch::FailureKind::died);
   EXPECT_TRUE(arrived.waited);
   EXPECT_EQ(arrived.last_sign_s, 1.5);
+  EXPECT_TRUE(arrived.asked_to_end);
   EXPECT_FALSE(rank_report_from_text(to_text({0, "n0", record::result_without_worker(record::Status::ok, "")}))
                    .failure.has_value());
 }

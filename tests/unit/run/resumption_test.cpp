@@ -95,9 +95,9 @@ TEST_F(Resumption, ARunThatFailedAtOnceLeavesItToTheOneBeforeIt) {
   const auto finished = put("20261120T120000Z", record::Status::ok, experiment.resolved_toml);
   const auto earlier = find_earlier_run(experiment, "");
   EXPECT_EQ(earlier->folder, finished);
-  EXPECT_EQ(note_on_passed_over(*earlier), "--resume goes on with " + finished.string() +
-                                               ", the newest run of which a case is finished; the newer " +
-                                               failed.string() + " has none finished");
+  EXPECT_EQ(note_on_passed_over(*earlier), "--resume continues " + finished.string() +
+                                               ", the newest run with a finished case; the newer " + failed.string() +
+                                               " has none finished");
   put("20261120T120000Z", record::Status::ok, "name = \"demo\"\n[run]\nseed = 5\n");
   EXPECT_EQ(find_earlier_run(experiment, "")->folder, failed) << "the other one is of another experiment";
   put("20261120T120001Z", record::Status::unsupported, experiment.resolved_toml);

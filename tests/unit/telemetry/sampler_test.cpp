@@ -200,7 +200,7 @@ TEST_F(Sampling, ADeviceThatRefusesLeavesOneNote) {
 }
 
 TEST_F(Sampling, WhatTheDeviceDoesNotTellIsTheNote) {
-  device_.note = "NVML does not tell the power: Not Supported";
+  device_.note = "NVML does not report the power: Not Supported";
   TelemetrySampler sampler(1ms);
   sampler.attach(api_, nullptr);
   EXPECT_EQ(sampler.note(), device_.note);

@@ -16,8 +16,8 @@ using test::with_foreign;
 
 constexpr double period_s = 0.05;
 
-// As a record tells it.
-Json told(const TelemetryFigures& figures) {
+// As a record has it.
+Json reported(const TelemetryFigures& figures) {
   record::CaseResult result;
   result.telemetry = figures.telemetry();
   return record::to_json(result)["telemetry"];
@@ -28,7 +28,7 @@ TEST(TelemetryFigures, UtilisationIsWeightedByTheTimeThatEachSampleCovers) {
   figures.begin(gpu_sample(100, 0));
   figures.within(gpu_sample(40, 0.1));
   figures.within(gpu_sample(80, 0.3));
-  const Json record = told(figures);
+  const Json record = reported(figures);
   EXPECT_DOUBLE_EQ(record["gpu_utilisation_percent"]["mean"].get<double>(), 70);
   EXPECT_EQ(record["gpu_utilisation_percent"]["min"], 40);
   EXPECT_EQ(record["gpu_utilisation_percent"]["max"], 80);
@@ -56,7 +56,7 @@ TEST(TelemetryFigures, OfAShortWindowTheSampleAtTheEndIsAllThereIs) {
   end.throttle = ASSAY_THROTTLE_POWER_CAP;
   figures.end(end);
   EXPECT_EQ(figures.samples_within(), 0u);
-  const Json record = told(figures);
+  const Json record = reported(figures);
   EXPECT_EQ(record["samples"], 1);
   EXPECT_EQ(record["gpu_utilisation_percent"], Json({{"mean", 30.0}, {"min", 30.0}, {"max", 30.0}}));
   EXPECT_EQ(record["sm_clock_mhz"]["mean"], 1700);
@@ -87,7 +87,7 @@ TEST(TelemetryFigures, AfterOthersTheEndTellsOfTotalsAlone) {
   figures.begin(begin);
   figures.within(within);
   figures.end(end);
-  const Json record = told(figures);
+  const Json record = reported(figures);
   EXPECT_EQ(record["energy_j"], 62.5);
   EXPECT_EQ(record["sm_clock_mhz"]["min"], 1700);
   EXPECT_EQ(record["throttle"], Json::object());
@@ -107,7 +107,7 @@ TEST(TelemetryFigures, TheIntegralOfPowerIsOfSettledSamplesOverTheWholeWindow) {
     }
     sample.power_w = 50;
     figures.end(sample, 100 + window_s);
-    return told(figures);
+    return reported(figures);
   };
   EXPECT_DOUBLE_EQ(told_of(4)["power_integral_j"].get<double>(), 2400);
   EXPECT_FALSE(told_of(1.75).contains("power_integral_j"));
@@ -122,7 +122,7 @@ TEST(TelemetryFigures, WhatHoldsTheClocksDownIsAShareOfTheSamples) {
     sample.throttle = reasons;
     figures.within(sample);
   }
-  EXPECT_EQ(told(figures)["throttle"], Json({{"application_clocks", 0.25}, {"power_cap", 0.5}, {"thermal", 0.25}}));
+  EXPECT_EQ(reported(figures)["throttle"], Json({{"application_clocks", 0.25}, {"power_cap", 0.5}, {"thermal", 0.25}}));
   EXPECT_EQ(figures.power_capped(), 0.5);
   EXPECT_TRUE(figures.slowdowns().empty()) << "heat was seen once, and clocks that somebody has set are no accident";
   auto hot = gpu_sample(90, 0.05);
@@ -141,9 +141,9 @@ TEST(TelemetryFigures, ASampleCountsForTheTimeSinceTheOneBefore) {
     sample.throttle = mhz < 1500 ? ASSAY_THROTTLE_POWER_CAP : 0;
     figures.within(sample, now_s);
   }
-  EXPECT_EQ(told(figures)["sm_clock_mhz"]["mean"], 1500);
-  EXPECT_EQ(told(figures)["throttle"], Json({{"power_cap", 0.5}}));
-  EXPECT_EQ(told(figures)["samples"], 3);
+  EXPECT_EQ(reported(figures)["sm_clock_mhz"]["mean"], 1500);
+  EXPECT_EQ(reported(figures)["throttle"], Json({{"power_cap", 0.5}}));
+  EXPECT_EQ(reported(figures)["samples"], 3);
 }
 
 TEST(TelemetryFigures, OthersCountWhenTheyWereThereAtOneEnd) {
@@ -151,7 +151,7 @@ TEST(TelemetryFigures, OthersCountWhenTheyWereThereAtOneEnd) {
   figures.begin(with_foreign(gpu_sample(0, 0), 2));
   figures.within(gpu_sample(90, 0.05));
   figures.end(with_foreign(gpu_sample(90, 0.05), 0));
-  EXPECT_EQ(told(figures)["foreign_processes"], 2);
+  EXPECT_EQ(reported(figures)["foreign_processes"], 2);
 }
 
 TEST(TelemetryFigures, WhatIsNotToldIsAbsent) {
@@ -163,9 +163,9 @@ TEST(TelemetryFigures, WhatIsNotToldIsAbsent) {
   cpu.utilisation_span_s = 0.05;
   figures.within(cpu);
   figures.end(cpu);
-  EXPECT_EQ(told(figures), Json({{"samples", 1},
-                                 {"period_ms", 50.0},
-                                 {"cpu_utilisation_percent", {{"mean", 98.0}, {"min", 98.0}, {"max", 98.0}}}}));
+  EXPECT_EQ(reported(figures), Json({{"samples", 1},
+                                     {"period_ms", 50.0},
+                                     {"cpu_utilisation_percent", {{"mean", 98.0}, {"min", 98.0}, {"max", 98.0}}}}));
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ TEST(Validity, OfADeviceThatDoesNotTellItsClocksNothingIsKnown) {
     }
     const record::Validity validity = of_gpu(figures);
     EXPECT_EQ(validity.verdict, ValidityVerdict::unknown) << validity.text;
-    EXPECT_NE(validity.text.find("the device does not tell its SM clock"), std::string::npos) << validity.text;
+    EXPECT_NE(validity.text.find("the device does not report its SM clock"), std::string::npos) << validity.text;
   }
 }
 

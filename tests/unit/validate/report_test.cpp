@@ -1,4 +1,4 @@
-// What an Asker tells, and what a report makes of it.
+// What an Asker sends, and what a report makes of it.
 #include "validate/report.hpp"
 
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ TEST(Asker, TellsWhatIsAskedBeforeWhatIsFound) {
     asker.find(Check::run_works, "the device is \xff tired\n");
     asker.find(Check::verify_passes, "ASSAY_UNSUPPORTED: two ranks", ASSAY_UNSUPPORTED);
     asker.leave_out(Check::finish_works, "there is none");
-    asker.tell_tables("{\"id\":1}");
+    asker.send_tables("{\"id\":1}");
   });
   Answers answers;
-  const Told told = take_in(text, answers);
-  EXPECT_TRUE(told.has_asked);
-  EXPECT_EQ(told.last, Check::run_works);
-  EXPECT_EQ(told.place, "step 2");
-  EXPECT_EQ(told.tables, "{\"id\":1}");
+  const Progress reported = take_in(text, answers);
+  EXPECT_TRUE(reported.has_asked);
+  EXPECT_EQ(reported.last, Check::run_works);
+  EXPECT_EQ(reported.place, "step 2");
+  EXPECT_EQ(reported.tables, "{\"id\":1}");
   EXPECT_EQ(answers.of(Check::setup_works).state, State::passed);
   EXPECT_EQ(answers.of(Check::run_works).state, State::found);
   EXPECT_EQ(answers.of(Check::run_works).text, "the device is ? tired?");

@@ -41,7 +41,7 @@ TEST(DecoderData, IsDerivedAsTheDeviceDrawsIt) {
       }
 }
 
-// Draws in place of an operation what it is told to.
+// Draws in place of an operation what it is asked to.
 class DrawsOthers final : public test::BrokenBackend {
  public:
   using Change = void (*)(op::RandomIntegers&);

@@ -84,7 +84,7 @@ TEST(FiniteGradients, ThatAreSoAtNoScaleAreWrongAndNamed) {
       << reason;
 }
 
-// A step whose gradients overflow is skipped: what the last step has left says nothing of them.
+// A step whose gradients overflow is skipped: what the last step has left does not cover them.
 TEST(FiniteGradients, AreNotTheLastStepsAffair) {
   const TrainerHost host(test::broken<Overflows>(0.0F));
   models::DecoderTrainer trainer(host.host(), with_loss_scale());

@@ -1,4 +1,4 @@
-// The checks that authors call for models of their own, with the perceptron of the SDK.
+// The checks that authors call for their own models, with the perceptron of the SDK.
 #include <assay/models/mlp.hpp>
 #include <assay/verification/gradient_check.hpp>
 #include <assay/workload/host_copies.hpp>

@@ -101,7 +101,7 @@ TEST_F(TrainingSteps, AnUpdateBesideTheStepsIsWrong) {
   EXPECT_NE(test::wrong_result_of([&] { (void)trainer_.account(); }), "");
 }
 
-// An account of its own: a tensor of results, which each step fills.
+// An account: a tensor of results, which each step fills.
 class Results : public testing::Test {
  protected:
   static constexpr std::int64_t elements = 100;
@@ -166,7 +166,7 @@ TEST(StepAccountMarks, OfAStepThatDoesNotRepeatToTheBitMayDifferByWhatTheStepsBe
   account.marks_per_step = 3;
   account.tolerance = 0x1p-12;
   account.marks.assign(3 * 200, {.value = 1, .magnitude = 1});
-  StepAccount::allow_for_earlier_steps(account);
+  StepAccount::allow_for_earlier_steps(account, false);
   const auto allowed = [&](std::size_t step, std::size_t kind) {
     return account.tolerance * account.marks[3 * (step - 1) + kind].magnitude;
   };
@@ -176,6 +176,23 @@ TEST(StepAccountMarks, OfAStepThatDoesNotRepeatToTheBitMayDifferByWhatTheStepsBe
   EXPECT_LT(allowed(200, 1), 0.07);
   EXPECT_EQ(allowed(200, 1), allowed(17, 1));
   EXPECT_EQ(allowed(200, 0), allowed(2, 0));
+}
+
+TEST(StepAccountMarks, OfTokensThatPickTheirExpertsMayDifferByThoseThatGoElsewhere) {
+  const auto shares = [](bool picks) {
+    Account account;
+    account.marks_per_step = 3;
+    account.tolerance = 0x1p-12;
+    account.marks.assign(3 * 40, {.value = 1, .magnitude = 1});
+    StepAccount::allow_for_earlier_steps(account, picks);
+    return account;
+  };
+  const Account picking = shares(true), other = shares(false);
+  const double seen_at_second_step = 5.1e-3;
+  EXPECT_GT(picking.tolerance * picking.marks[3 + 1].magnitude, 2 * seen_at_second_step);
+  EXPECT_EQ(picking.marks[1].magnitude, other.marks[1].magnitude);
+  EXPECT_EQ(picking.marks[3 * 39 + 1].magnitude, other.marks[3 * 39 + 1].magnitude);
+  for (const std::size_t kind : {0, 2}) EXPECT_EQ(picking.marks[3 + kind].magnitude, other.marks[3 + kind].magnitude);
 }
 
 TEST(StepAccountPlaces, AreSpreadAndHaveTheEndsOfEachRange) {

@@ -1,4 +1,4 @@
-// assay_wireup_bench [N]: N simulated ranks, each a thread with a client of its own, against one server on the
+// assay_wireup_bench [N]: N simulated ranks, each a thread with its own client, against one server on the
 // loopback. Prints how long the slowest needs for each part.
 #include <fmt/format.h>
 

@@ -34,7 +34,7 @@ inline std::string error_of(const std::function<void()>& act) {
   return {};
 }
 
-// error_of in a thread of its own.
+// error_of in a separate thread.
 inline std::future<std::string> error_later(std::function<void()> act) {
   return std::async(std::launch::async, [act = std::move(act)] { return error_of(act); });
 }

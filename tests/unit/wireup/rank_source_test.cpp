@@ -64,7 +64,7 @@ const std::string token = "2f1c8e5ab03d49768b1e7ca4d5f60392";
 TEST(RankSource, Own) {
   const auto rank = launched(with(own, {{"ASSAY_LOCAL_RANK", "0"}, {"ASSAY_RENDEZVOUS_TOKEN", token}}));
   ASSERT_TRUE(rank);
-  EXPECT_EQ(rank->who_tells(), "ASSAY_RANKS tells of");
+  EXPECT_EQ(rank->who_tells(), "ASSAY_RANKS names");
   EXPECT_EQ(rank->rank, 1);
   EXPECT_EQ(rank->size, 3);
   EXPECT_EQ(rank->local_rank, 0);

@@ -27,7 +27,7 @@ void expect_serving(const Served& served) {
   EXPECT_EQ(client.get("alive", patient), "yes");
 }
 
-// In a network of its own, whose loopback has ::1 alone: 0 where a client comes through, 77 where there is none to be
+// In its own network, whose loopback has ::1 alone: 0 where a client comes through, 77 where there is none to be
 // had.
 int serve_on_v6_alone() {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0) return 77;

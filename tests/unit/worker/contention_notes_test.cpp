@@ -20,7 +20,7 @@ std::string note_of(const telemetry::Contention& contention, std::int64_t thread
   return notes.empty() ? "" : notes.back();
 }
 
-constexpr const char* own_processors = "give the run processors of its own (taskset, or a job of whole cores)";
+constexpr const char* own_processors = "give the run separate processors (taskset, or a job of whole cores)";
 
 TEST(ContentionNotes, NameTheThreadsThatAreTooMany) {
   EXPECT_EQ(

@@ -1,4 +1,4 @@
-// When the phases of a captured step are timed in steps of their own, and how these are taken.
+// When the phases of a captured step are timed in separate steps, and how these are taken.
 #include "worker/phase_pass.hpp"
 
 #include <gtest/gtest.h>
@@ -204,9 +204,9 @@ TEST(PhasePass, TheRecordIsToldWhatPhasesAndStepsHaveInThem) {
             "the 4 events that time the phases of a captured step take about 10 us (as on an H200: not known of this "
             "device), 1.0% of the measured step; set [measure] warmup = 5 to have the phases timed in separate steps");
   pass.choose(1e6);
-  const record::PhasePass told{.steps = 2, .step_mean_ms = 1.0123, .events = 4, .event_us = 2.5};
-  EXPECT_EQ(pass.note(measured, &told),
-            "phases come from 2 steps of their own after the measured ones, of 1.012 ms each: the 4 events that time "
+  const record::PhasePass reported{.steps = 2, .step_mean_ms = 1.0123, .events = 4, .event_us = 2.5};
+  EXPECT_EQ(pass.note(measured, &reported),
+            "phases come from 2 separate steps after the measured ones, of 1.012 ms each: the 4 events that time "
             "the phases of a captured step take about 10 us (as on an H200: not known of this device), 1.0% of a "
             "measured step, which has none");
   measured.samples.step_ns = {1e9, 1e9};

@@ -1,4 +1,4 @@
-// The steps without communication: how many they are, and what they are told by.
+// The steps without communication: how many they are, and what decides them.
 #include "worker/silent_pass.hpp"
 
 #include <gtest/gtest.h>

@@ -177,7 +177,7 @@ TEST(StageTrial, FindsWhatStopsWorkingForGood) {
       "a quarter of the measured steps took at most 0.0001 ms, and each of the first steps of a new object of the "
       "workload at least 1 ms: a measured step does less than its work");
   EXPECT_EQ(mistake_in(std::vector{1e-3, 1e-3}, {5e-2, 1e-3, 2e-3}), "");
-  EXPECT_EQ(mistake_in(std::vector{1e-7, 1e-7}, {5e-2}), "");  // a first step says nothing
+  EXPECT_EQ(mistake_in(std::vector{1e-7, 1e-7}, {5e-2}), "");  // a first step does not count
 }
 
 record::Peak peak_of(double gflop_per_s) {

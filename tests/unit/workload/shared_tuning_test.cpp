@@ -30,7 +30,7 @@ struct HostOfRanks {
   const assay_comm* comm;
 };
 
-// Notes what it is told of sharing.
+// Notes what it learns about sharing.
 class Listener final : public compute::SilentBackend {
  public:
   void share_tuning(compute::AlgorithmExchange* with) override {

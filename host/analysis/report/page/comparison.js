@@ -107,7 +107,7 @@ addPlot({
     shown.forEach((r, i) => {
       const middle = frame.middle(i) - 2, worth = worthOfWord(r.entry.verdict);
       if (r.entry.interval) whisker(svg, x, r.entry.interval, middle, frame);
-      told(svg.append("circle").attr("class", `verdict ${worth}`).attr("r", 4.5).attr("cx", x(r.entry.ratio))
+      titled(svg.append("circle").attr("class", `verdict ${worth}`).attr("r", 4.5).attr("cx", x(r.entry.ratio))
           .attr("cy", middle), `${r.name}: ${shortNumber(r.entry.ratio)}, ${r.entry.verdict}`);
       svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", middle + 4).attr("text-anchor", "end")
          .text(isNarrow(width) ? `${shortNumber(r.entry.ratio)} ${signOf[worth]}` : `${shortNumber(r.entry.ratio)} ${r.entry.verdict}`);

@@ -11,7 +11,7 @@ function fitted(text, width, isStrong) {
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
 }
 
-// A text that tells the whole of itself to who points at it.
+// A text that is shown whole when pointed at.
 function label(parent, x, y, text, width, kind) {
   const made = parent.append("text").attr("x", x).attr("y", y).attr("class", kind || "label")
       .text(fitted(text, width, /strong/.test(kind)));
@@ -32,7 +32,7 @@ function firstOf(list, most, what) {
 // What a plot has to say of itself beside its own sentences; emptied before each.
 const remarks = new Set();
 
-// Names of cases in so little room: what is the same in all of them goes first, then the keys, which a remark tells.
+// Names of cases in so little room: what is the same in all of them goes first, then the keys, which a remark names.
 function shortNames(list, room) {
   const keys = [];
   for (const c of list) for (const [key] of c.axes) if (!keys.includes(key)) keys.push(key);
@@ -121,4 +121,4 @@ function logDomain(values) {
 }
 const isSpread = (values, factor) => d3.min(values) > 0 && d3.max(values) / d3.min(values) > factor;
 
-const told = (element, text) => element.append("title").text(text);
+const titled = (element, text) => element.append("title").text(text);

@@ -11,7 +11,7 @@ function saidList(key, heading) {
 
 function judgement(title, counts, details) {
   const row = element("div", {class: "judgement"}, element("h3", {}, title));
-  row.append(element("p", {class: "badges"}, counts.length ? counts.map(([word, n]) => badge(word, n)) : "nothing is told"));
+  row.append(element("p", {class: "badges"}, counts.length ? counts.map(([word, n]) => badge(word, n)) : "no figures"));
   if (details) row.append(details);
   return row;
 }

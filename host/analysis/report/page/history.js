@@ -18,13 +18,13 @@ function historySection() {
   if (!hasHistory) return null;
   const section = element("section", {id: "history"}, element("h2", {}, "History"));
   const changed = seriesOfHistory.filter((s) => s.changes.length);
-  const told = changed.flatMap((s) => s.changes.map((change) =>
+  const found = changed.flatMap((s) => s.changes.map((change) =>
     element("li", {}, badgeOf(change.word, worthOfChange(change)), " ", element("b", {}, s.name), ` ${change.text.replace(` ${change.word}`, "")}`)));
-  const list = told.length > 20 ? [element("ul", {class: "said"}, told.slice(0, 20)), folded(`${told.length - 20} others`, element("ul", {class: "said"}, told.slice(20)))]
-                                : [element("ul", {class: "said"}, told)];
+  const list = found.length > 20 ? [element("ul", {class: "said"}, found.slice(0, 20)), folded(`${found.length - 20} others`, element("ul", {class: "said"}, found.slice(20)))]
+                                : [element("ul", {class: "said"}, found)];
   const metric = data.history.metric;
   if (!seriesOfHistory.length) section.append(element("p", {class: "quiet"}, "There is no other run of these cases."));
-  else if (!told.length) section.append(element("p", {class: "quiet"}, `${metric} has not changed over ${plural(d3.max(seriesOfHistory, (s) => s.points.length), "run")}.`));
+  else if (!found.length) section.append(element("p", {class: "quiet"}, `${metric} has not changed over ${plural(d3.max(seriesOfHistory, (s) => s.points.length), "run")}.`));
   else section.append(...list);
   return section;
 }
@@ -38,7 +38,7 @@ function levels(s) {
   }).filter((level) => level.to > level.from);
 }
 
-// As much of a date as tells the ticks apart.
+// As much of a date as distinguishes the ticks.
 function dateTicks([from, to]) {
   const days = (to - from) / 86.4e6;
   return d3.utcFormat(days > 700 ? "%Y-%m" : days > 60 ? "%b" : days > 3 ? "%m-%d" : "%H:%M");

@@ -47,7 +47,7 @@ addPlot({
       const ridge = peak.gflop_per_s > 0 && peak.gbytes_per_s > 0 ? peak.gflop_per_s / peak.gbytes_per_s : null;
       const stops = [x.domain()[0], ...(ridge ? [ridge] : []), x.domain()[1]].sort((a, b) => a - b);
       const path = d3.line().x((at) => x(at)).y((at) => y(roof(peak, at)))(stops);
-      told(svg.append("path").attr("class", `roof l${i + 1}${peak.stated ? "" : " broken"}`).attr("clip-path", "url(#roof)")
+      titled(svg.append("path").attr("class", `roof l${i + 1}${peak.stated ? "" : " broken"}`).attr("clip-path", "url(#roof)")
           .attr("d", path), peak.text);
     });
     const share = (p) => {
@@ -57,7 +57,7 @@ addPlot({
     svg.append("g").selectAll("circle").data(points).join("circle").attr("class", "c0 point").attr("r", points.length > 200 ? 2.5 : 4.5)
        .attr("cx", (p) => x(p.x)).attr("cy", (p) => y(p.y))
        .append("title").text((p) => `${p.title}: ${shortNumber(p.y)} GFLOP/s at ${shortNumber(p.x)} operations a byte${share(p)}`);
-    // Names as far as they do not lie on each other; who points at one of the others is told its name, too.
+    // Names as far as they do not lie on each other; pointing at one of the others shows its name, too.
     const placed = [];
     for (const p of points) {
       if (placed.length >= 24) break;

@@ -6,16 +6,16 @@ function stackedBars(svg, width, shown, parts, names, scale, frame) {
       const kind = place < 0 ? "rest" : colour(place);
       const bar = svg.append("rect").attr("class", kind).attr("x", scale(at)).attr("width", Math.max(0.5, scale(at + value) - scale(at)))
                      .attr("y", frame.y(i)).attr("height", frame.bar);
-      told(bar, `${c.name}, ${place < 0 ? "rest of the step" : names[place]}: ${said}`);
+      titled(bar, `${c.name}, ${place < 0 ? "rest of the step" : names[place]}: ${said}`);
       at += value;
     }
   });
 }
 
-// The mean of the steps that tell the phases: those of a pass of their own, or else the measured ones.
+// The mean of the steps that have the phases: those of a separate pass, or else the measured ones.
 const stepOfPhases = (c) => c.phasesOf ?? c.steps.mean;
 
-// Beside steps that take twenty times as long, the phases of a short one could not be told apart.
+// Beside steps that take twenty times as long, the phases of a short one could not be seen.
 const isShownAsShare = (list) => {
   const means = list.filter((c) => c.phases && c.steps.mean > 0).map((c) => c.steps.mean);
   return means.length > 0 && isSpread(means, 20);
@@ -24,7 +24,7 @@ const isShownAsShare = (list) => {
 addPlot({
   name: "phases",
   title: "Phases of a step",
-  about: "The mean time of each phase, on the device's timeline. What the step takes beside them is its rest. Where steps of their own tell the phases, it is these steps.",
+  about: "The mean time of each phase, on the device's timeline. What the step takes beside them is its rest. Where separate steps have the phases, it shows those steps.",
   controls: [{name: "as", options: ["ms", "percent of the step"], initial: () => (isShownAsShare(cases) ? "percent of the step" : "ms")}],
   draw(svg, width, list, chosen) {
     const all = list.filter((c) => c.phases && c.steps.mean > 0);
@@ -58,7 +58,7 @@ addPlot({
   draw(svg, width, list) {
     const held = (c) => c.memory && (c.memory.kinds.length || c.memory.process);
     const all = list.filter(held);
-    if (!all.length) return {nothing: "no case tells its memory"};
+    if (!all.length) return {nothing: "no case reports its memory"};
     const {list: shown, said} = firstOf(all, isNarrow(width) ? 20 : 40);
     const sum = (c) => d3.sum(c.memory.kinds, (k) => k[1]);
     // The process counts where its limit does, or where nothing is known by kind.
@@ -81,15 +81,15 @@ addPlot({
     shown.forEach((c, i) => {
       const y = frame.y(i);
       if (c.memory.total)
-        told(svg.append("line").attr("class", "mark").attr("x1", x(c.memory.total)).attr("x2", x(c.memory.total)).attr("y1", y - 2)
+        titled(svg.append("line").attr("class", "mark").attr("x1", x(c.memory.total)).attr("x2", x(c.memory.total)).attr("y1", y - 2)
             .attr("y2", y + frame.bar + 2),
              `${c.name}: ${shortNumber(c.memory.total)} MiB at most, of all kinds together`);
       if (showsProcess(c))
-        told(svg.append("path").attr("class", "mark hollow").attr("d", `M${x(c.memory.process)},${y + frame.bar / 2 - 6}l5,6l-5,6l-5,-6z`),
+        titled(svg.append("path").attr("class", "mark hollow").attr("d", `M${x(c.memory.process)},${y + frame.bar / 2 - 6}l5,6l-5,6l-5,-6z`),
              `${c.name}: ${shortNumber(c.memory.process)} MiB of the process`);
       const limit = c.memory.limit;
       if (limit && x(limit.mib) <= frame.x1 + 1)
-        told(svg.append("line").attr("class", "limit").attr("x1", x(limit.mib)).attr("x2", x(limit.mib)).attr("y1", y - 3)
+        titled(svg.append("line").attr("class", "limit").attr("x1", x(limit.mib)).attr("x2", x(limit.mib)).attr("y1", y - 3)
             .attr("y2", y + frame.bar + 3),
              `limit of the ${limit.of}: ${shortNumber(limit.mib)} MiB`);
       svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", y + frame.bar - 4).attr("text-anchor", "end").text(texts[i]);
@@ -136,7 +136,7 @@ addPlot({
         if (!f) return;
         const middle = frame.middle(i) - 2;
         g.append("line").attr("class", "whisker").attr("x1", x(f[2])).attr("x2", x(f[3])).attr("y1", middle).attr("y2", middle);
-        told(g.append("circle").attr("class", "c0").attr("r", 3.5).attr("cx", x(f[1])).attr("cy", middle),
+        titled(g.append("circle").attr("class", "c0").attr("r", 3.5).attr("cx", x(f[1])).attr("cy", middle),
              `${c.name}: ${shortNumber(f[1])}, from ${shortNumber(f[2])} to ${shortNumber(f[3])}, ${plural(c.telemetry.samples || 0, "reading")}`);
         g.append("text").attr("class", "label").attr("x", panelWidth - 12).attr("y", middle + 4).attr("text-anchor", "end")
             .text(shortNumber(f[1]));

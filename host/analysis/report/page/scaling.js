@@ -4,7 +4,7 @@ function figureNames() {
   return data.columns.map((column, k) => [column.name, k]).filter(([, k]) => data.columns[k].number && !data.columns[k].input);
 }
 
-// What tells one line of the plot from another: axes that do not settle x by themselves (`size` settles `d_model`).
+// What distinguishes the lines of the plot: axes that do not settle x by themselves (`size` settles `d_model`).
 function seriesOf(list, values) {
   const keys = [];
   for (const c of list) for (const [key] of c.axes) if (!keys.includes(key)) keys.push(key);

@@ -6,7 +6,7 @@ function stepPoints(steps) {
 addPlot({
   name: "steps",
   title: "Steps over time",
-  about: "The time of each measured step in ms. Each panel has an axis of its own, which does not begin at 0; the broken line is the median.",
+  about: "The time of each measured step in ms. Each panel has its own axis, which does not begin at 0; the broken line is the median.",
   draw(svg, width, list) {
     const all = list.filter((c) => c.steps && c.steps.ms && c.steps.ms.length);
     if (!all.length) return {nothing: "no case has kept the times of its steps"};
@@ -76,7 +76,7 @@ addPlot({
       const box = svg.append("rect").attr("class", "box").attr("x", x(clip(q[2])))
           .attr("width", Math.max(1, x(clip(q[4])) - x(clip(q[2])))).attr("y", middle - 5).attr("height", 10);
       const [shortest, , , median, , , longest] = c.steps.quantiles.map(shortNumber);
-      told(box, `${c.name}: median ${median} ms, ${shortest} to ${longest} ms`);
+      titled(box, `${c.name}: median ${median} ms, ${shortest} to ${longest} ms`);
       svg.append("line").attr("class", "middle").attr("x1", x(0)).attr("x2", x(0)).attr("y1", middle - 6).attr("y2", middle + 6);
       const triangle = (at, way) => svg.append("path").attr("class", "beyond").attr("d", `M${at},${middle}l${-7 * way},-4v8z`);
       if (q[6] > high) triangle(frame.x1, 1);

@@ -48,7 +48,7 @@ TEST(Study, AVerdictOfTwoThingsIsFalseInFivePercentAtMost) {
   }
 }
 
-// Else it would be best to say nothing.
+// Else it would be best to be silent.
 TEST(Study, DifferencesAreFoundAndSamenessToo) {
   constexpr int kTrials = that_many(60);
   for (const char* name : {"iid", "ar-0.8"})

@@ -11,7 +11,7 @@
 namespace assay::host::compare::study {
 namespace {
 
-// A seed of its own for each trial, whatever order they are played in (FNV-1a, and the last step of SplitMix64).
+// A separate seed for each trial, whatever order they are played in (FNV-1a, and the last step of SplitMix64).
 std::uint64_t seed_of(const std::string& text, std::uint64_t seed) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -166,7 +166,7 @@ SessionEnding play_session(const World& world, std::size_t steps, double change,
     return comparison;
   };
   parts.seconds = [] { return 0.0; };
-  parts.tell = [](const ab::PairTold&) {};
+  parts.report = [](const ab::Round&) {};
   const ab::SessionResult result = ab::run_session(plan, parts);
   return {ending_of(last, seed), static_cast<std::size_t>(result.runs)};
 }

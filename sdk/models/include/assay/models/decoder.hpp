@@ -89,6 +89,9 @@ class DecoderModel : public train::Model {
                   std::int64_t valid_rows, std::int32_t left_multiprocessors = 0) const;
 
   bool allows_update_beside_backward() const override { return !lanes(); }
+  bool picks_by_comparison() const override {
+    return config_.experts.any() && config_.experts.routing == Routing::learned;
+  }
   compute::Tensor loss() const override { return plan_[loss_]; }
   compute::Tensor forward_result() const override { return logits().flat(); }
   compute::Tensor logits() const {

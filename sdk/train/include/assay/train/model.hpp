@@ -33,6 +33,9 @@ class Model {
   // Of a model whose backward uses the side lane itself, or depends on the optimizer's step number, which an update
   // beside backward raises meanwhile: no.
   virtual bool allows_update_beside_backward() const { return true; }
+  // Of a model that compares numbers to pick what a token passes through, such as top-k routing: a rounding of an earlier
+  // step may send some tokens elsewhere.
+  virtual bool picks_by_comparison() const { return false; }
   // Called once after bind: fills the tables that depend only on the shape.
   virtual void initialize(compute::Backend&) const {}
   virtual compute::Tensor loss() const = 0;  // fp32 [1], from the last forward with labels

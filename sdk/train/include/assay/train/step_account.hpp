@@ -44,8 +44,9 @@ class StepAccount {
   // has left a loss that is not finite, or, unless gradients `may_overflow`, results that are not. `tolerance`:
   // assay::Account's.
   Account read(compute::Backend& backend, double tolerance, bool may_overflow = false) const;
-  // Where 16-bit steps do not repeat to the bit: marks of a step may differ by what the steps before it add.
-  static void allow_for_earlier_steps(Account& account);
+  // Where 16-bit steps do not repeat to the bit: marks of a step may differ by what the steps before it add, of a model
+  // that `picks_by_comparison` (model.hpp) by more.
+  static void allow_for_earlier_steps(Account& account, bool picks_by_comparison);
 
  private:
   compute::Tensor count() const, marks() const, places() const;
