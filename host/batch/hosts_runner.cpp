@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@
 #include "launch/signals.hpp"
 #include "shard/attempt.hpp"
 #include "shard/journal.hpp"
+#include "shard/node_health.hpp"
+#include "shard/node_ready.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -37,6 +40,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto look = 200ms;
+constexpr int exit_of_unhealthy = 75;       // of a shard's script, as of `assay run --node-ready`
 constexpr auto patience_with_others = 30s;  // runners of a group that have not started yet
 
 void say(const std::string& text) {
@@ -94,10 +98,10 @@ class Pulse {
 class Runner {
  public:
   Runner(const fs::path& run, const std::string& host, const std::string& launch)
-      : run_(run), host_(host), launch_(launch), pulse_(run, host, launch) {}
+      : run_(run), host_(host), launch_(launch), turn_(opened_turn(host)), pulse_(run, host, launch) {}
 
   int run() {
-    const Fd turn = take_turn();
+    take_turn();
     for (std::size_t at = 0; !is_told_to_end(); ++at) {
       submission_ = read_submission(run_);  // a later round may have added arrays
       if (at >= submission_.arrays.size()) break;
@@ -108,6 +112,10 @@ class Runner {
       if (group.empty()) continue;
       pulse_.put("running", array.number);
       if (!may_start(array)) continue;
+      // Not where it was found to be so on the way, either: others of the group look at the files, too.
+      if (array.shape.node.empty() &&
+          std::any_of(group.begin(), group.end(), [this](const auto& each) { return is_unhealthy(each); }))
+        continue;
       if (group.front() == host_)
         lead(array, group);
       else
@@ -127,19 +135,19 @@ class Runner {
     return state && state->is_alive(seconds_since_1970());
   }
 
-  // A host runs one shard at a time, of whichever batch of this user.
-  Fd take_turn() {
-    const fs::path file = fmt::format("/tmp/assay-runner-{}-{}.lock", getuid(), hash_of_host());
-    Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) throw_storage_error("open", file, errno);
-    while (!is_told_to_end() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) std::this_thread::sleep_for(look);
-    return fd;
-  }
-  std::string hash_of_host() const {
-    std::string name = host_;
+  // Opened before the first sign of life: `assay submit` reports a runner that gives none.
+  static Fd opened_turn(const std::string& host) {
+    std::string name = host;
     for (char& c : name)
       if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    return name;
+    const fs::path file = folder_of_locks("/tmp") / fmt::format("runner-{}.lock", name);
+    Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) throw_storage_error("open", file, errno);
+    return fd;
+  }
+  // A host runs one shard at a time, of whichever batch of this user.
+  void take_turn() const {
+    while (!is_told_to_end() && flock(turn_.get(), LOCK_EX | LOCK_NB) != 0) std::this_thread::sleep_for(look);
   }
 
   // Waits for the canary of its round.
@@ -153,7 +161,7 @@ class Runner {
         if (state == CanaryState::good) return true;
         if (state == CanaryState::failed || is_over || is_told_to_end() || is_cancelled(array)) return false;
         // Whoever has it is gone: nobody can say that it is good.
-        const std::string holder = line_of_file(claim_file(run_, canary.number, 0));
+        const std::string holder = holder_of_task(run_, canary.number, 0);
         if (!holder.empty() && !is_alive(holder)) return false;
       }
     }
@@ -173,10 +181,36 @@ class Runner {
           return say(fmt::format("array {}: the runner of {} is gone, and its shards need it", array.number, member));
       }
     }
-    for (std::int64_t task = 0; task < array.tasks; ++task) {
-      if (is_told_to_end() || is_cancelled(array)) return;
-      if (take(array, task)) carry_out(array, task, group);
+    // Again for shards that others give back, as long as a host that has one may do so.
+    for (bool is_over = false; !is_over; is_over || (std::this_thread::sleep_for(look), true)) {
+      for (std::int64_t task = 0; task < array.tasks; ++task) {
+        if (is_told_to_end() || is_cancelled(array)) return;
+        if (take(array, task) && !carry_out(array, task, group)) return;
+      }
+      is_over = true;
+      if (array.tasks > 0 && array.shape.node.empty() && has_health_check(array))
+        for (std::int64_t task = 0; task < array.tasks && is_over; ++task) is_over = !may_be_given_back(array, task);
     }
+  }
+
+  bool has_health_check(const SubmittedArray& array) const {
+    return !shard::read_shard_plan(array.shard_folder(run_, 0)).promised.health.experiment.empty();
+  }
+  bool is_unhealthy(const std::string& host) const {
+    const auto health = shard::read_node_health(batch_folder(run_), host);
+    return health && !health->is_healthy();
+  }
+  bool may_be_given_back(const SubmittedArray& array, std::int64_t task) const {
+    if (!line_of_file(ended_file(run_, array.number, task)).empty()) return false;
+    const std::string holder = holder_of_task(run_, array.number, task);
+    if (holder.empty()) return true;
+    if (!is_alive(holder)) return false;
+    // Each node is checked once in a batch.
+    const std::vector<std::string> group = group_of(array.shape, hosts_, holder);
+    return std::any_of(group.begin(), group.end(), [this](const std::string& host) {
+      const auto health = shard::read_node_health(batch_folder(run_), host);
+      return !health || !health->is_healthy();
+    });
   }
 
   // The leader runs ranks here, by ssh, as long as it is at this array.
@@ -195,35 +229,38 @@ class Runner {
   // One that this host has taken before, and not ended, is of a runner that was killed.
   bool take(const SubmittedArray& array, std::int64_t task) const {
     if (!line_of_file(ended_file(run_, array.number, task)).empty()) return false;
-    const fs::path file = claim_file(run_, array.number, task);
-    const Fd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (fd) {
-      const std::string text = host_ + "\n";
-      if (write_all(fd.get(), text).written_bytes != text.size()) throw_storage_error("write", file, errno);
-      return true;
-    }
-    if (errno != EEXIST) throw_storage_error("create", file, errno);
-    return line_of_file(file) == host_;
+    return claim_task(run_, array.number, task, host_);
   }
 
-  void carry_out(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group) {
+  // Whether the group can go on with other shards: not where a host of it fails the site's health check. The shard is
+  // then free for other groups, unless it is bound to these hosts or has had its attempts.
+  bool carry_out(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group) {
     const fs::path shard = array.shard_folder(run_, task);
-    auto restart = static_cast<std::int64_t>(shard::read_attempts(shard).size());
+    const auto given_back = static_cast<std::int64_t>(shard::unready_starts(shard).size());
+    auto restart = static_cast<std::int64_t>(shard::read_attempts(shard).size()) + given_back;
     std::string word;
+    bool is_healthy = true;
     for (std::int64_t start = 0; start < submission_.attempts; ++start, ++restart) {
       const shard::JobStart job{fmt::format("{}_{}", *array.job, task), restart};
-      const bool was_stopped = run_script(array, task, group, job);
-      word = line_of_file(shard::verdict_file(shard, job));
-      if (was_stopped) word = "stopped";
+      const std::optional<int> code = run_script(array, task, group, job);
+      is_healthy = code != exit_of_unhealthy;
+      if (!is_healthy && array.shape.node.empty() && given_back + 1 < submission_.attempts) {
+        say(fmt::format("shard {}-{:04}: given back, since a node fails the health check", array.number, task));
+        give_back_task(run_, array.number, task, host_);
+        return false;
+      }
+      word = is_healthy ? line_of_file(shard::verdict_file(shard, job)) : "unhealthy";
+      if (!code) word = "stopped";
       if (!word.empty() && word != "more") break;
     }
     write_file_atomically(ended_file(run_, array.number, task), (word.empty() ? "killed" : word) + "\n", Durable::yes);
     say(fmt::format("shard {}-{:04}: {}", array.number, task, word.empty() ? "killed" : word));
+    return is_healthy;
   }
 
-  // Whether it was told to stop.
-  bool run_script(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group,
-                  const shard::JobStart& job) {
+  // Nothing where it was told to stop; else its exit code, or minus a signal.
+  std::optional<int> run_script(const SubmittedArray& array, std::int64_t task, const std::vector<std::string>& group,
+                                const shard::JobStart& job) {
     std::string hosts;
     for (const std::string& name : group) hosts += fmt::format("{} slots={}\n", name, array.shape.ranks_per_node);
     const fs::path hosts_file = hosts_folder(run_) / fmt::format("group-{}-{}", array.number, task);
@@ -237,6 +274,7 @@ class Runner {
         {"ASSAY_JOB_RESTART", std::to_string(job.restart)},
         {"ASSAY_JOB_TASK", std::to_string(task)},
         {"ASSAY_JOB_NODES", fmt::format("{}", fmt::join(group, ","))},
+        {"ASSAY_JOB_NODE", host_},
         {"ASSAY_JOB_HOSTS", hosts_file.string()}};
     std::vector<std::string> entries;
     for (char** entry = environ; *entry; ++entry) {
@@ -264,18 +302,21 @@ class Runner {
       _exit(127);
     }
     std::optional<std::chrono::steady_clock::time_point> stopped;
-    for (int status = 0; waitpid(pid, &status, WNOHANG) != pid; std::this_thread::sleep_for(50ms)) {
+    int status = 0;
+    for (; waitpid(pid, &status, WNOHANG) != pid; std::this_thread::sleep_for(50ms)) {
       if (!stopped && (is_told_to_end() || is_cancelled(array))) {
         stopped = std::chrono::steady_clock::now();
         kill(-pid, SIGTERM);
       }
       if (stopped && std::chrono::steady_clock::now() - *stopped > grace_of_shard) kill(-pid, SIGKILL);
     }
-    return stopped.has_value();
+    if (stopped) return std::nullopt;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
   const fs::path run_;
   const std::string host_, launch_;
+  const Fd turn_;
   launch::InterruptHandler interrupts_;
   Pulse pulse_;
   Submission submission_;
@@ -283,6 +324,20 @@ class Runner {
 };
 
 }  // namespace
+
+fs::path folder_of_locks(const fs::path& tmp) {
+  // XDG_RUNTIME_DIR would go with the login session, which a runner outlives.
+  const fs::path folder = tmp / fmt::format("assay-{}", getuid());
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_storage_error("create", folder, errno);
+  struct stat found {};
+  if (lstat(folder.c_str(), &found) != 0) throw_storage_error("examine", folder, errno);
+  if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 077) != 0)
+    throw SchedulerError(
+        fmt::format("{} is not a folder of this user alone: another user may have made it; "
+                    "it has to be removed, or be yours with mode 0700",
+                    folder.string()));
+  return folder;
+}
 
 int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {
   // One runner of a batch on a host; `assay submit RUN` starts another where it is not known to live.

@@ -10,4 +10,8 @@ namespace assay::host::batch {
 // Returns its exit code.
 int run_shards_of_host(const std::filesystem::path& run, const std::string& host, const std::string& launch);
 
+// The folder in `tmp` with the locks of this user's runners, which is made where it is missing. Throws SchedulerError
+// where it is a link, another user's, or open to others.
+std::filesystem::path folder_of_locks(const std::filesystem::path& tmp);
+
 }  // namespace assay::host::batch

@@ -2,20 +2,24 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
+#include "batch/container.hpp"
 #include "batch/status.hpp"
 #include "common/files.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
 #include "hosts/host_launch.hpp"
 #include "shard/journal.hpp"
+#include "shard/node_health.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -27,10 +31,11 @@ using Json = nlohmann::ordered_json;
 constexpr auto patience_with_keepers = 5s;  // that were told to end
 constexpr auto patience_with_runner = 20s;  // until it has given its first sign of life
 
-std::string file_name(std::string host) {
-  for (char& c : host)
-    if (c == ':' || c == '%' || c == '@') c = '_';
-  return host + ".json";
+// Names that differ have files that differ: "u@n1" and "u_n1".
+std::string file_name(const std::string& host) {
+  std::string name;
+  for (const char c : host) name += c == ':' || c == '%' || c == '@' ? fmt::format("+{:02x}", c) : std::string(1, c);
+  return name + ".json";
 }
 
 bool has_file(const fs::path& file) {
@@ -61,6 +66,42 @@ std::string line_of_file(const fs::path& file) {
   std::string text = read_regular_file(file);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
+}
+
+std::string holder_of_task(const fs::path& run, std::int64_t array, std::int64_t task) {
+  const fs::path file = claim_file(run, array, task);
+  const std::string text = has_file(file) ? read_regular_file(file) : "";
+  return text.ends_with('\n') ? text.substr(0, text.size() - 1) : "";
+}
+
+bool claim_task(const fs::path& run, std::int64_t array, std::int64_t task, const std::string& host) {
+  const fs::path file = claim_file(run, array, task), again = file.string() + "-again",
+                 mine = hosts_folder(run) / ("claiming-" + new_id());
+  // A link appears whole or not at all, and one host alone makes it.
+  const auto link_to = [&](const fs::path& place) {
+    write_file_atomically(mine, host + "\n", Durable::yes);
+    const int error = ::link(mine.c_str(), place.c_str()) == 0 ? 0 : errno;
+    std::error_code ignored;
+    fs::remove(mine, ignored);
+    if (error != 0 && error != EEXIST) throw_storage_error("create", place, error);
+    return read_regular_file(place) == host + "\n";
+  };
+  if (link_to(file)) return true;
+  if (!holder_of_task(run, array, task).empty()) return false;
+  // Nobody writes it any more once it is older than silence: whoever gets the second link replaces it.
+  std::error_code ignored;
+  const auto written = fs::last_write_time(file, ignored);
+  if (ignored || fs::file_time_type::clock::now() - written < hosts::silence() || !link_to(again)) return false;
+  write_file_atomically(file, host + "\n", Durable::yes);
+  return true;
+}
+
+void give_back_task(const fs::path& run, std::int64_t array, std::int64_t task, const std::string& host) {
+  if (holder_of_task(run, array, task) != host) return;
+  std::error_code ignored;
+  const fs::path file = claim_file(run, array, task);
+  fs::remove(file.string() + "-again", ignored);
+  fs::remove(file, ignored);
 }
 
 bool RunnerState::is_alive(double now_s) const {
@@ -120,6 +161,12 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
     if (good == 0 || needs_all) hosts::throw_problems(problems);
     for (const auto& of_host : problems)
       for (const std::string& problem : of_host) said(fmt::format("note: {}; its shards go to other hosts", problem));
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+      if (const auto health = shard::read_node_health(batch_folder(run_), hosts_[i].name);
+          health && !health->is_healthy() && problems[i].empty()) {
+        problems[i].push_back(hosts_[i].name + " fails the site's health check");
+        if (!needs_all) said(fmt::format("note: {}; its shards go to other hosts", problems[i].back()));
+      }
     const std::string launch = new_id();
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty())
@@ -162,9 +209,16 @@ std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) c
     if (!array.job) continue;
     QueuedJob pending;
     pending.job = pending.array = *array.job, pending.state = "PENDING", pending.comment = comment_of(array.id);
-    pending.reason = is_waiting ? "another batch runs on its hosts" : "its hosts are busy";
+    const bool waits_for_canary =
+        !array.is_canary &&
+        std::any_of(submission_.arrays.begin(), submission_.arrays.end(), [&](const SubmittedArray& each) {
+          return each.is_canary && each.round == array.round && canary_state(run_, each) != CanaryState::good;
+        });
+    pending.reason = is_waiting         ? "another batch runs on its hosts"
+                     : waits_for_canary ? "it waits for the canary"
+                                        : "its hosts are busy";
     for (std::int64_t task = 0; task < array.tasks; ++task) {
-      const std::string host = line_of_file(claim_file(run_, array.number, task));
+      const std::string host = holder_of_task(run_, array.number, task);
       if (host.empty()) {
         pending.tasks.emplace_back(task, task);
         continue;
@@ -220,7 +274,11 @@ std::int64_t HostsScheduler::array_size_max() const { return 1'000'000; }  // an
 
 std::string hosts_script(const ScriptInput& input) {
   check_run_path(input.run);
-  check_run_path(input.assay);
+  check_run_path(program_of(input));
+  if (input.array.shape.nodes > 1 && !input.site.container.image.empty())
+    throw SiteError(
+        "a case wants several hosts, and [ssh] container has each case in a container of one host; run it "
+        "without a container, or on a site of Slurm");
   const auto margin_s = static_cast<std::int64_t>(input.site.limits.margin.count() / 1000);
   std::string text = "#!/bin/bash\n";
   text +=
@@ -233,9 +291,16 @@ std::string hosts_script(const ScriptInput& input) {
       fmt::format("S={}/batch/shards/{}-$(printf %04d \"$ASSAY_JOB_TASK\")\n", input.run.string(), input.array.number);
   text += fmt::format("END=$(($(date +%s) + {:.0f}))\n",
                       input.array.limit_s - std::max<double>(static_cast<double>(margin_s) / 5, 1));
-  text += guarded_prologue(input.site, 1);
-  text += fmt::format("exec {} run {}/experiment.toml --shard \"$S\" --until \"$END\"{}\n", input.assay.string(),
-                      input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
+  text += fmt::format("export ASSAY_BATCH={}\n", input.array.id);
+  text += unready_text("$ASSAY_JOB_ID-$ASSAY_JOB_RESTART", 1) + prologue_text(input.site);
+  const std::string assay_run =
+      fmt::format("{}{} run {}/experiment.toml --shard \"$S\"{}", container_words(input), program_of(input).string(),
+                  input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
+  // The runner gives the shard back to other hosts.
+  text += node_ready_text(assay_run, fmt::format("  [ $R != 75 ] || {{ echo \"$O\"; {{ {}; }} "
+                                                 ">\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit 75; }}\n",
+                                                 complaint_in_answer));
+  text += fmt::format("exec {} --until \"$END\"\n", assay_run);
   return text;
 }
 

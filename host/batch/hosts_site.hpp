@@ -49,6 +49,12 @@ std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<S
 // Of the files above.
 std::filesystem::path hosts_folder(const std::filesystem::path& run);
 std::filesystem::path claim_file(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
+// Whose claim it is; "" where there is none, or one that was not written to its end.
+std::string holder_of_task(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
+// Whether the task is now, or was before, this host's. A claim that is empty or torn is free after hosts::silence().
+bool claim_task(const std::filesystem::path& run, std::int64_t array, std::int64_t task, const std::string& host);
+// Frees the task for other hosts, where it is this one's.
+void give_back_task(const std::filesystem::path& run, std::int64_t array, std::int64_t task, const std::string& host);
 std::filesystem::path ended_file(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
 std::filesystem::path cancelled_file(const std::filesystem::path& run, const std::string& job);
 std::string line_of_file(const std::filesystem::path& file);  // without its line end; "" where there is none

@@ -43,8 +43,9 @@ std::vector<std::string> nodes_of_this_job() {
 }
 
 std::string node_of_this_process() {
-  const std::string name = variable("SLURMD_NODENAME");
-  return name.empty() || name.find('/') != std::string::npos ? host_name() : name;
+  for (const char* each : {"ASSAY_HOSTS_NAME", "ASSAY_JOB_NODE", "SLURMD_NODENAME"})
+    if (const std::string name = variable(each); !name.empty() && name.find('/') == std::string::npos) return name;
+  return host_name();
 }
 
 bool is_attempt_over(const shard::AttemptClaim& holder) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "batch/container.hpp"
 #include "common/command.hpp"
 
 namespace assay::host::batch {
@@ -28,15 +29,21 @@ constexpr int exit_final = 65;  // of a pod whose index gets no other one
 std::string pod_script(const ScriptInput& input) {
   const auto margin_s = static_cast<double>(input.site.limits.margin.count()) / 1000;
   std::string text = fmt::format(
-      "S={}/batch/shards/{}-$(printf %04d \"$JOB_COMPLETION_INDEX\")\n"
-      "export ASSAY_JOB_KIND=kubernetes ASSAY_JOB_ID=assay-{}_$JOB_COMPLETION_INDEX "
+      "S={0}/batch/shards/{1}-$(printf %04d \"$JOB_COMPLETION_INDEX\")\n"
+      "export ASSAY_JOB_KIND=kubernetes ASSAY_JOB_ID=assay-{2}_$JOB_COMPLETION_INDEX "
       "ASSAY_JOB_NODES=${{NODE_NAME:-$(hostname)}}\n"
-      "export ASSAY_JOB_RESTART=$(ls \"$S/attempts\" 2>/dev/null | wc -l)\n"
-      "END=$(($(date +%s) + {:.0f}))\n",
+      "export ASSAY_BATCH={2} ASSAY_JOB_NODE=$ASSAY_JOB_NODES\n"
+      "export ASSAY_JOB_RESTART=$(ls -d \"$S\"/attempts/* \"$S\"/unready-* 2>/dev/null | wc -l)\n"
+      "END=$(($(date +%s) + {3:.0f}))\n",
       input.run.string(), input.array.number, input.array.id, input.array.limit_s - std::max(margin_s / 5, 1.0));
-  text += guarded_prologue(input.site, exit_final);
-  text += fmt::format("{} run {}/experiment.toml --shard \"$S\" --until \"$END\"\n",
-                      input.site.assay.empty() ? input.assay.string() : input.site.assay, input.run.string());
+  text += unready_text("$ASSAY_JOB_ID-$ASSAY_JOB_RESTART", exit_final) + prologue_text(input.site);
+  const std::string assay_run =
+      fmt::format("{} run {}/experiment.toml --shard \"$S\"", program_of(input).string(), input.run.string());
+  // Another pod may come to another node.
+  text += node_ready_text(assay_run, fmt::format("  [ $R != 75 ] || {{ echo \"$O\"; {{ {}; }} "
+                                                 ">\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit 1; }}\n",
+                                                 complaint_in_answer));
+  text += assay_run + " --until \"$END\"\n";
   text += fmt::format(
       "case $(cat \"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\" 2>/dev/null) in\n"
       "  done) exit 0 ;;\n"
@@ -172,7 +179,7 @@ std::string kubernetes_manifest(const ScriptInput& input) {
   const Site& site = input.site;
   const SubmittedArray& array = input.array;
   check_run_path(input.run);
-  check_run_path(site.assay.empty() ? input.assay : std::filesystem::path(site.assay));
+  check_run_path(program_of(input));
   if (array.shape.nodes > 1 || !array.shape.node.empty())
     throw SiteError(
         fmt::format("a case wants {}, and a site of kubernetes runs each on one pod; run it on a site of "
@@ -183,6 +190,11 @@ std::string kubernetes_manifest(const ScriptInput& input) {
         fmt::format("the run {} lies outside of [kubernetes] mount = \"{}\", and pods would not see it; choose "
                     "a folder there with --output DIR or [output] dir",
                     input.run.string(), site.mount));
+  if (const std::string& check = site.health.experiment; !check.empty() && !check.starts_with(site.mount + "/"))
+    throw SiteError(
+        fmt::format("[kubernetes.health] experiment {} lies outside of mount = \"{}\", and pods would not see "
+                    "it; put it there",
+                    check, site.mount));
   const std::string name = name_begins + array.id;
   const Json labels{{"app.kubernetes.io/name", "assay"}, {label, array.id}};
   Json resources = Json::object();
@@ -196,14 +208,21 @@ std::string kubernetes_manifest(const ScriptInput& input) {
       {"resources", std::move(resources)},
       {"volumeMounts", Json::array({{{"name", "results"}, {"mountPath", site.mount}},
                                     {{"name", "memory"}, {"mountPath", "/dev/shm"}}})}};
-  const Json pod{
-      {"restartPolicy", "Never"},
-      {"terminationGracePeriodSeconds", 60},
-      {"activeDeadlineSeconds", static_cast<std::int64_t>(array.limit_s)},
-      {"securityContext", {{"runAsUser", getuid()}, {"runAsGroup", getgid()}}},
-      {"containers", Json::array({container})},
-      {"volumes", Json::array({{{"name", "results"}, {"persistentVolumeClaim", {{"claimName", site.volume}}}},
-                               {{"name", "memory"}, {"emptyDir", {{"medium", "Memory"}}}}})}};
+  Json pod{{"restartPolicy", "Never"},
+           {"terminationGracePeriodSeconds", 60},
+           {"activeDeadlineSeconds", static_cast<std::int64_t>(array.limit_s)},
+           {"securityContext", {{"runAsUser", getuid()}, {"runAsGroup", getgid()}}},
+           {"containers", Json::array({container})},
+           {"volumes", Json::array({{{"name", "results"}, {"persistentVolumeClaim", {{"claimName", site.volume}}}},
+                                    {{"name", "memory"}, {"emptyDir", {{"medium", "Memory"}}}}})}};
+  if (!site.exclude.empty()) {
+    // Each expression takes one name.
+    Json fields = Json::array();
+    for (const std::string& node : site.exclude)
+      fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
+    pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+        Json::array({{{"matchFields", std::move(fields)}}});
+  }
   Json metadata{{"name", name}, {"labels", labels}};
   if (!site.name_space.empty()) metadata["namespace"] = site.name_space;
   const Json job{

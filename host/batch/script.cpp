@@ -1,5 +1,6 @@
 #include "batch/script.hpp"
 
+#include "batch/container.hpp"
 #include "batch/slurm_answers.hpp"
 
 #include <fmt/format.h>
@@ -41,10 +42,11 @@ std::string comma_list(std::string joined) {
 // Where the site's health check has failed, the job goes to other nodes, and so do those of the array that wait. Slurm
 // takes the list only for a job that waits: after the requeue, before which it lets this shell end.
 std::string elsewhere(const ScriptInput& input, const std::string& run) {
-  std::string text = "  R=$?; A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
+  std::string text = "  A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
   text += fmt::format("  if [ $R = 75 ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",
                       input.attempts - 1);
-  text += "    echo \"$O\"; grep -m1 '^assay: ' <<<\"$O\" >\"$S/unready-$SLURM_JOB_ID-$N\"; trap '' TERM\n";
+  text +=
+      fmt::format("    {{ {}; }} >\"$S/unready-$SLURM_JOB_ID-$N\"; echo \"$O\"; trap '' TERM\n", complaint_in_answer);
   text += fmt::format("    X={}; for F in {}/batch/unhealthy/*; do X=$X,${{F##*/}}; done\n",
                       fmt::format("{}", fmt::join(input.site.exclude, ",")), run);
   text += "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\"\n";
@@ -102,21 +104,41 @@ std::string end_script(const Site& site, const std::string& id, const std::strin
   return text;
 }
 
-std::string guarded_prologue(const Site& site, int exit_code) {
+std::string prologue_text(const Site& site) {
   if (site.prologue.empty()) return "";
-  std::string text = fmt::format(
-      "set -e; trap 'echo \"a line of the prologue failed: $BASH_COMMAND\" >&2; "
-      "echo failed >\"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit {}' ERR\n",
-      exit_code);
+  // A file that a line reads decides by its own exit status: commands within may fail. It is deeper in BASH_SOURCE,
+  // which has no element for a pod's script (bash -c) and one for a script's file.
+  std::string text = "D=${#BASH_SOURCE[@]}\n";
+  text +=
+      "trap 'R=$? C=$BASH_COMMAND; [ ${#BASH_SOURCE[@]} -gt $D ] || unready \"the prologue failed with exit status $R "
+      "at: $(sed -n ${LINENO}p \"$0\" 2>/dev/null | grep . || echo \"$C\")\"' ERR\n";
+  text += "trap 'R=$?; [ $R = 143 ] || unready \"the prologue ended the job with exit status $R\"' EXIT\n";
+  text += "trap 'exit 143' TERM\n";
   for (const std::string& line : site.prologue) text += line + "\n";
-  return text + "trap - ERR; set +e\n";
+  return text + "trap - ERR EXIT TERM; set +e\n";
+}
+
+std::string unready_text(const std::string& start, int exit_code) {
+  return fmt::format(
+      "# A start that begins no case leaves the reason where `assay status` finds it.\n"
+      "unready() {{ trap - ERR EXIT; echo \"$1\" | tee \"$S/unready-{0}\"; echo failed >\"$S/verdict-{0}\"; exit {1}; "
+      "}}\n",
+      start, exit_code);
+}
+
+const char* const complaint_in_answer =
+    "sed -nE '/^(.*, rank [0-9]+: )?assay: /{s//assay: /p;q}' <<<\"$O\" | grep . || grep -v '^srun: error: .* task' "
+    "<<<\"$O\" | grep -m1 -i error || tail -n1 <<<\"$O\"";
+
+std::string node_ready_text(const std::string& command, const std::string& unhealthy) {
+  return fmt::format("O=$({} --node-ready 2>&1) || {{{}\n{}  echo \"$O\"; unready \"$({})\"; }}\n", command,
+                     unhealthy.empty() ? "" : " R=$?", unhealthy, complaint_in_answer);
 }
 
 std::string batch_script(const ScriptInput& input) {
   const Site& site = input.site;
   const SubmittedArray& array = input.array;
-  const std::string run = plain_path(input.run),
-                    assay = plain_path(site.assay.empty() ? input.assay : fs::path(site.assay));
+  const std::string run = plain_path(input.run), assay = plain_path(program_of(input));
   const auto margin_s = static_cast<std::int64_t>(site.limits.margin.count() / 1000);
   std::string text = "#!/bin/bash\n";
   const auto option = [&text](const std::string& line) { text += "#SBATCH " + line + "\n"; };
@@ -141,20 +163,8 @@ std::string batch_script(const ScriptInput& input) {
   text += "V=$S/verdict-$SLURM_JOB_ID-$N; rm -f \"$V\"\n";
   text += fmt::format("END=$((${{SLURM_JOB_END_TIME:-$(($(date +%s) + {:.0f}))}} - {}))\n", array.limit_s,
                       std::max<std::int64_t>(margin_s / 5, 1));
-  text += "# A start that begins no case leaves the reason where `assay status` finds it.\n";
-  text +=
-      "unready() { trap - ERR EXIT; echo \"$1\" | tee \"$S/unready-$SLURM_JOB_ID-$N\"; echo failed >\"$V\"; exit 1; "
-      "}\n";
-  if (!site.prologue.empty()) {
-    // A file that a line reads decides by its own exit status: commands within may fail.
-    text +=
-        "trap 'R=$?; [ ${#BASH_SOURCE[@]} -gt 1 ] || unready \"the prologue failed with exit status $R at: $(sed -n "
-        "${LINENO}p \"$0\")\"' ERR\n";
-    text += "trap 'R=$?; [ $R = 143 ] || unready \"the prologue ended the job with exit status $R\"' EXIT\n";
-    text += "trap 'exit 143' TERM\n";
-    for (const std::string& each : site.prologue) text += each + "\n";
-    text += "trap - ERR EXIT TERM; set +e\n";
-  }
+  text += unready_text("$SLURM_JOB_ID-$N", 1);
+  text += prologue_text(site);
   text += "set -u\n";  // not before: what sites load often asks for variables that are not set
   // Ranks that another launcher has left in the submitting shell would come before Slurm's.
   text += "unset ASSAY_RANK ASSAY_RANKS RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ASSAY_RENDEZVOUS\n";
@@ -164,14 +174,11 @@ std::string batch_script(const ScriptInput& input) {
   text += "[ -z \"${SLURM_CPUS_PER_TASK:-}\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
   std::string assay_run;
   for (const std::string& each : site.srun_extra) assay_run += " " + each;
-  assay_run += fmt::format(" {} run {}/experiment.toml --shard \"$S\"", assay, run);
-  text +=
-      fmt::format("O=$(srun --export=ALL --nodes={0} --ntasks={0} --ntasks-per-node=1{1} --node-ready 2>&1) || {{\n",
-                  array.shape.nodes, assay_run);
-  text += site.health.experiment.empty() || !site.requeue || !array.shape.node.empty() ? "" : elsewhere(input, run);
-  text +=
-      "  echo \"$O\"; unready \"$(grep -m1 '^assay: ' <<<\"$O\" || grep -v '^srun: error: .* task' <<<\"$O\" | "
-      "grep -m1 -i error || tail -n1 <<<\"$O\")\"; }\n";
+  assay_run += fmt::format(" {}{} run {}/experiment.toml --shard \"$S\"", container_words(input), assay, run);
+  const bool may_go_elsewhere = !site.health.experiment.empty() && site.requeue && array.shape.node.empty();
+  text += node_ready_text(
+      fmt::format("srun --export=ALL --nodes={0} --ntasks={0} --ntasks-per-node=1{1}", array.shape.nodes, assay_run),
+      may_go_elsewhere ? elsewhere(input, run) : "");
   text += fmt::format("srun --kill-on-bad-exit=1 --wait=30 --export=ALL{} --until \"$END\" &\n", assay_run);
   text += "STEP=$!; ENDED=0\n";
   text += "trap ': >\"$S/stop-$SLURM_JOB_ID-$N\"' USR1           # soon over: finish this case, then stop\n";

@@ -16,6 +16,7 @@ struct ScriptInput {
   std::filesystem::path run;    // absolute
   std::filesystem::path assay;  // the program
   std::int64_t attempts = 5;
+  std::vector<std::filesystem::path> reads = {};  // files beside those of the run: the experiment, the plugin
 };
 
 // Throws SiteError as batch_script() does, before there is a folder.
@@ -24,9 +25,18 @@ void check_run_path(const std::filesystem::path& path);
 // Throws SiteError when a path has a character that a script or Slurm would read as something else.
 std::string batch_script(const ScriptInput& input);
 
-// The site's prologue in a script of bash that has S, ASSAY_JOB_ID and ASSAY_JOB_RESTART: a line that fails leaves the
-// verdict `failed` and ends the script with `exit_code`. Without what it loads the cases would measure something else.
-std::string guarded_prologue(const Site& site, int exit_code);
+// The function `unready REASON` of a shard's script, which has S: it leaves the reason and the verdict `failed` of this
+// start ("$JOB-$N" in words of the script) and ends the script with `exit_code`.
+std::string unready_text(const std::string& start, int exit_code);
+// The site's prologue, after unready_text(): a line that fails, or ends the script, is its reason. Without what the
+// prologue loads the cases would measure something else.
+std::string prologue_text(const Site& site);
+
+// Whether the nodes are as they have to be: `command --node-ready`, whose complaint is the reason of unready().
+// `unhealthy`: lines for the site's health check, whose exit code 75 stands in R, with its answer in O.
+std::string node_ready_text(const std::string& command, const std::string& unhealthy);
+// The complaint in O, as one line: words of a script that print it.
+extern const char* const complaint_in_answer;
 
 // The script of the job that comes after all arrays of a round: it collects, and then runs the site's lines with
 // ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`).

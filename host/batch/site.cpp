@@ -1,286 +1,29 @@
 #include "batch/site.hpp"
 
+#include "batch/container.hpp"
+#include "batch/site_keys.hpp"
 #include "batch/slurm_answers.hpp"
 
 #include "common/files.hpp"
 #include "common/host_list.hpp"
 #include "common/suggest.hpp"
 #include "experiment/document.hpp"
-#include "experiment/setting_kinds.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <set>
-#include <sstream>
 
 namespace assay::host::batch {
 namespace {
 
 namespace fs = std::filesystem;
-using experiment::Kind;
 using experiment::Mistakes;
 using experiment::Node;
 using experiment::TableMember;
-
-struct Row {
-  std::string section, key;
-  std::string expected;
-  bool is_list = false;
-  std::function<bool(const Value&, Site&)> store;  // one value, or one element of a list; false when it does not fit
-};
-
-// A value that becomes a word of an option, or a name in one: no blank, no quote, nothing that a shell reads.
-Kind<std::string> word_kind(std::string expected) {
-  Kind<std::string> kind = experiment::any_text(std::move(expected));
-  kind.read = [](const Value& found) -> std::optional<std::string> {
-    const auto* text = std::get_if<std::string>(&found);
-    const auto fits = [](unsigned char c) {
-      return std::isalnum(c) ||
-             std::string_view("._-:,=&|[]*+@/()").find(static_cast<char>(c)) != std::string_view::npos;
-    };
-    return text && !text->empty() && std::all_of(text->begin(), text->end(), fits) ? std::optional(*text)
-                                                                                   : std::nullopt;
-  };
-  return kind;
-}
-
-// One name, and no list of several.
-Kind<std::string> one_word_kind(const std::string& expected) {
-  Kind<std::string> kind = word_kind(expected + ", and one alone");
-  kind.read = [word = kind.read](const Value& found) {
-    auto text = word(found);
-    return text && text->find(',') == std::string::npos ? text : std::nullopt;
-  };
-  return kind;
-}
-
-// A script has no other control characters than tabs.
-bool is_one_line(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) && c != '\t'; });
-}
-
-Kind<std::string> option_kind() {
-  Kind<std::string> kind = experiment::any_text("options that begin with '-', without a line end");
-  kind.read = [](const Value& found) -> std::optional<std::string> {
-    const auto* text = std::get_if<std::string>(&found);
-    return text && text->starts_with('-') && is_one_line(*text) ? std::optional(*text) : std::nullopt;
-  };
-  return kind;
-}
-
-// Options of sbatch that say what a case asked for, or by which a batch is known: assay's own.
-bool is_of_assay(const std::string& option) {
-  constexpr std::array<std::string_view, 20> names{"--nodes",     "--ntasks",   "--ntasks-per-node",
-                                                   "--array",     "--comment",  "--output",
-                                                   "--time",      "--job-name", "--signal",
-                                                   "--nodelist",  "--requeue",  "--no-requeue",
-                                                   "--open-mode", "-N",         "-n",
-                                                   "-a",          "-o",         "-t",
-                                                   "--clusters",  "-M"};
-  std::istringstream words(option);  // "--mem 4G -M other" is several
-  for (std::string word; words >> word;) {
-    const std::string_view name = std::string_view(word).substr(0, word.find('='));
-    // A letter may have its value right behind it: "-Mother", "-N2".
-    if (std::any_of(names.begin(), names.end(), [&](std::string_view each) {
-          return name == each || (each.size() == 2 && name.starts_with(each));
-        }))
-      return true;
-  }
-  return false;
-}
-
-Kind<std::string> sbatch_option_kind() {
-  Kind<std::string> kind = option_kind();
-  kind.expected +=
-      ", and none that assay sets itself (--nodes, --ntasks, --array, --time, --output, --comment, ...; in the place "
-      "of "
-      "--clusters the key 'cluster')";
-  kind.read = [plain = kind.read](const Value& found) {
-    auto option = plain(found);
-    return option && !is_of_assay(*option) ? option : std::nullopt;
-  };
-  return kind;
-}
-
-// "NAME", or "NAME=value".
-Kind<std::string> variable_kind() {
-  Kind<std::string> kind = experiment::any_text("names of variables, or \"NAME=value\"");
-  kind.read = [](const Value& found) -> std::optional<std::string> {
-    const auto* text = std::get_if<std::string>(&found);
-    if (!text || !is_one_line(*text)) return std::nullopt;
-    const std::string_view name = std::string_view(*text).substr(0, text->find('='));
-    const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-    const bool is_name = !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
-                         std::all_of(name.begin(), name.end(), fits);
-    return is_name ? std::optional(*text) : std::nullopt;
-  };
-  return kind;
-}
-
-Kind<std::string> line_kind_of(std::string expected) {
-  Kind<std::string> kind = experiment::any_text(std::move(expected));
-  kind.read = [](const Value& found) -> std::optional<std::string> {
-    const auto* text = std::get_if<std::string>(&found);
-    return text && is_one_line(*text) ? std::optional(*text) : std::nullopt;
-  };
-  return kind;
-}
-
-Kind<std::string> line_kind() { return line_kind_of("lines of a shell script"); }
-
-Kind<double> above_0() {
-  return {"a number above 0",
-          [](const Value& found) -> std::optional<double> {
-            if (const auto* whole = std::get_if<std::int64_t>(&found); whole && *whole > 0)
-              return static_cast<double>(*whole);
-            const auto* number = std::get_if<double>(&found);
-            return number && *number > 0 && *number < 1e12 ? std::optional(*number) : std::nullopt;
-          },
-          [](double number) { return Value(number); }};
-}
-
-template <class T, class Find>
-Row row(std::string section, std::string key, Kind<T> kind, Find find) {
-  return {std::move(section), std::move(key), kind.expected, false, [kind, find](const Value& found, Site& site) {
-            auto value = kind.read(found);
-            if (value) find(site) = *value;
-            return value.has_value();
-          }};
-}
-
-template <class Find>
-Row list(std::string section, std::string key, Kind<std::string> kind, Find find) {
-  return {std::move(section), std::move(key), "an array of " + kind.expected, true,
-          [kind, find](const Value& found, Site& site) {
-            auto value = kind.read(found);
-            if (value) find(site).push_back(*value);
-            return value.has_value();
-          }};
-}
-
-Kind<std::string> text_of_file() { return line_kind_of("the file of an experiment, as configs/node-check.toml"); }
-
-// 8, or "h100:8".
-bool store_gpus(const Value& found, Site& site) {
-  const auto store = [&](const Value& count) {
-    const auto number = experiment::integer(0, 1024).read(count);
-    if (number) site.gpus_per_node = *number;
-    return number.has_value();
-  };
-  const auto* text = std::get_if<std::string>(&found);
-  if (!text) return store(found);
-  const std::size_t colon = text->find(':');
-  const std::string type = text->substr(0, colon), count = colon == std::string::npos ? "" : text->substr(colon + 1);
-  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; };
-  const auto is_digit = [](unsigned char c) { return std::isdigit(c); };
-  if (type.empty() || !std::all_of(type.begin(), type.end(), is_of_name)) return false;
-  if (count.empty() || count.size() > 4 || !std::all_of(count.begin(), count.end(), is_digit)) return false;
-  site.gpu_type = type;
-  return store(Value(static_cast<std::int64_t>(std::stoll(count))));
-}
-
-const std::vector<Row>& rows() {
-  using namespace experiment;
-  const std::string name = "a name without blanks or quotes";
-  static const std::vector<Row> table{
-      row(
-          "slurm", "cluster", one_word_kind(name), [](Site & s) -> auto& { return s.cluster; }),
-      row(
-          "slurm", "partition", word_kind(name), [](Site & s) -> auto& { return s.partition; }),
-      row(
-          "slurm", "account", word_kind(name), [](Site & s) -> auto& { return s.account; }),
-      row(
-          "slurm", "qos", word_kind(name), [](Site & s) -> auto& { return s.qos; }),
-      row(
-          "slurm", "constraint", word_kind("features as sbatch takes them, without blanks"),
-          [](Site & s) -> auto& { return s.constraint; }),
-      row(
-          "slurm", "reservation", word_kind(name), [](Site & s) -> auto& { return s.reservation; }),
-      {"slurm", "gpus_per_node", "an integer from 0 to 1024, or \"TYPE:NUMBER\" as \"h100:8\"", false, store_gpus},
-      row(
-          "slurm", "time_max", duration(), [](Site & s) -> auto& { return s.time_max; }),
-      row(
-          "slurm", "requeue", flag(), [](Site & s) -> auto& { return s.requeue; }),
-      row(
-          "slurm", "exclusive", flag(), [](Site & s) -> auto& { return s.exclusive; }),
-      list(
-          "slurm", "exclude", word_kind("names of nodes"), [](Site & s) -> auto& { return s.exclude; }),
-      list(
-          "slurm", "sbatch_extra", sbatch_option_kind(), [](Site & s) -> auto& { return s.sbatch_extra; }),
-      list(
-          "slurm", "srun_extra", option_kind(), [](Site & s) -> auto& { return s.srun_extra; }),
-      list(
-          "slurm", "environment", variable_kind(), [](Site & s) -> auto& { return s.environment; }),
-      list(
-          "slurm", "prologue", line_kind(), [](Site & s) -> auto& { return s.prologue; }),
-      list(
-          "slurm", "on_end", line_kind(), [](Site & s) -> auto& { return s.on_end; }),
-      row(
-          "slurm", "assay", word_kind("the path of the program assay on the nodes, without blanks"),
-          [](Site & s) -> auto& { return s.assay; }),
-      row(
-          "slurm.limits", "array_parallel", integer(1, 100000),
-          [](Site & s) -> auto& { return s.limits.array_parallel; }),
-      row(
-          "slurm.limits", "attempts", integer(1, 100), [](Site & s) -> auto& { return s.limits.attempts; }),
-      row(
-          "slurm.limits", "node_hours", above_0(), [](Site & s) -> auto& { return s.limits.node_hours; }),
-      row(
-          "slurm.limits", "case_budget", duration(), [](Site & s) -> auto& { return s.limits.case_budget; }),
-      row(
-          "slurm.limits", "margin", duration(), [](Site & s) -> auto& { return s.limits.margin; }),
-      row(
-          "slurm.health", "experiment", text_of_file(), [](Site & s) -> auto& { return s.health.experiment; }),
-      row(
-          "slurm.health", "tflop_per_s_min", above_0(), [](Site & s) -> auto& { return s.health.tflop_per_s_min; }),
-      row(
-          "slurm.health", "gbytes_per_s_min", above_0(), [](Site & s) -> auto& { return s.health.gbytes_per_s_min; }),
-      row(
-          "slurm.health", "timeout_s", integer(1, 86400), [](Site & s) -> auto& { return s.health.timeout_s; }),
-      row(
-          "slurm.canary", "enable", flag(), [](Site & s) -> auto& { return s.canary; }),
-  };
-  static const std::vector<Row> all = [&name] {
-    std::vector<Row> rows = table;
-    // The other kinds have those that are no words of a scheduler.
-    constexpr std::array<std::string_view, 7> shared{"gpus_per_node", "time_max",    "prologue", "attempts",
-                                                     "node_hours",    "case_budget", "margin"};
-    const auto is_in = [](const auto& keys, const std::string& key) {
-      return std::find(keys.begin(), keys.end(), key) != keys.end();
-    };
-    const auto add_copy = [&rows](const Row& of, const char* kind) {
-      Row copy = of;
-      copy.section = kind + of.section.substr(std::string_view("slurm").size());
-      rows.push_back(std::move(copy));
-    };
-    for (const Row& each : table) {
-      if (is_in(shared, each.key) || each.key == "enable") add_copy(each, "ssh");
-      if (is_in(shared, each.key) || each.key == "array_parallel" || each.key == "assay") add_copy(each, "kubernetes");
-    }
-    rows.push_back(list(
-        "ssh", "hosts", ssh_host(), [](Site & s) -> auto& { return s.hosts; }));
-    rows.push_back(row(
-        "kubernetes", "namespace", word_kind(name), [](Site & s) -> auto& { return s.name_space; }));
-    rows.push_back(row(
-        "kubernetes", "image", word_kind("the name of an image with assay in it"),
-        [](Site & s) -> auto& { return s.image; }));
-    rows.push_back(row(
-        "kubernetes", "volume", word_kind("the name of a PersistentVolumeClaim that many pods may write"),
-        [](Site & s) -> auto& { return s.volume; }));
-    rows.push_back(row(
-        "kubernetes", "mount", word_kind("the path of that volume, in pods and on this machine, from \"/\" on"),
-        [](Site & s) -> auto& { return s.mount; }));
-    return rows;
-  }();
-  return all;
-}
 
 class SiteReader {
  public:
@@ -350,6 +93,10 @@ class SiteReader {
                       "cases",
                       site_.kind));
     expand_excluded();
+    check_environment();
+    if (mistakes_.empty())
+      for (const std::string& problem : problems_of_container(site_.container, site_.kind))
+        mistakes_.add(places_.contains("image") ? places_["image"] : start, problem);
     // A path is one beside the site file.
     if (std::string& file = site_.health.experiment; !file.empty())
       file = fs::absolute(site_.file.parent_path() / file).lexically_normal().string();
@@ -369,11 +116,22 @@ class SiteReader {
       if (list)
         nodes.insert(nodes.end(), list->begin(), list->end());
       else
-        mistakes_.add(
-            places_["exclude"],
-            fmt::format("[slurm] exclude has \"{}\"; expected names of nodes, or a list such as n[1-3,7]", word));
+        mistakes_.add(places_["exclude"],
+                      fmt::format("[{}] exclude has \"{}\"; expected names of nodes, or a list such as n[1-3,7]",
+                                  site_.kind, word));
     }
     site_.exclude = std::move(nodes);
+  }
+
+  void check_environment() {
+    std::map<std::string, std::string> seen;  // by name
+    for (const std::string& wanted : site_.environment) {
+      const auto [known, is_new] = seen.emplace(wanted.substr(0, wanted.find('=')), wanted);
+      if (!is_new)
+        mistakes_.add(places_["environment"],
+                      fmt::format("[{}] environment has {} twice: \"{}\" and \"{}\"; expected each variable once",
+                                  site_.kind, known->first, known->second, wanted));
+    }
   }
 
   void unknown(const TableMember& member, const std::string& where, const std::vector<std::string>& known) {
@@ -388,26 +146,26 @@ class SiteReader {
       return;
     }
     std::vector<std::string> known;
-    for (const Row& row : rows())
+    for (const SiteKey& row : site_keys())
       if (row.section == name) known.push_back(row.key);
     const bool is_kind = name.find('.') == std::string::npos;
-    if (is_kind) known.emplace_back("limits");
-    if (is_kind && name != "kubernetes") known.emplace_back("canary");
-    if (name == "slurm") known.emplace_back("health");
+    std::set<std::string> inner;  // tables that the keys name: "limits" of "slurm.limits"
+    for (const SiteKey& key : site_keys())
+      if (is_kind && key.section.starts_with(name + ".")) inner.insert(key.section.substr(name.size() + 1));
+    known.insert(known.end(), inner.begin(), inner.end());
     for (const TableMember& member : table.members) {
-      const auto row = std::find_if(rows().begin(), rows().end(),
-                                    [&](const Row& r) { return r.section == name && r.key == member.key; });
-      if (row != rows().end())
+      const auto row = std::find_if(site_keys().begin(), site_keys().end(),
+                                    [&](const SiteKey& r) { return r.section == name && r.key == member.key; });
+      if (row != site_keys().end())
         value(*row, member);
-      else if ((is_kind && (member.key == "limits" || member.key == "canary")) ||
-               (name == "slurm" && member.key == "health"))
+      else if (inner.contains(member.key))
         section(member.node, name + "." + member.key);
       else
         unknown(member, name, known);
     }
   }
 
-  void value(const Row& row, const TableMember& member) {
+  void value(const SiteKey& row, const TableMember& member) {
     places_[row.key] = member.place;
     const std::string label = fmt::format("[{}] {}", row.section, row.key);
     const auto wrong = [&](const Node& node) {

@@ -26,6 +26,14 @@ struct SiteLimits {
   std::chrono::milliseconds margin = std::chrono::minutes(5);
 };
 
+// What the processes of a job run in; rows of container.cpp.
+struct SiteContainer {
+  std::string image, runtime;        // "": none
+  std::string assay;                 // the program in the image; "": the one that submits, which is mounted
+  std::vector<std::string> mounts;   // "/data", "/data:/inside", "/data:/inside:ro"
+  std::vector<std::string> options;  // of the runtime, as they are
+};
+
 struct Site {
   std::string name;  // of its file
   std::filesystem::path file;
@@ -47,6 +55,7 @@ struct Site {
   std::string assay;                                  // the program's path on the nodes; "": this one's
   SiteLimits limits;
   shard::HealthRule health;
+  SiteContainer container;
   bool canary = true;  // the cheapest case first; the others when it is ok
 
   bool asks_for_gpus() const;  // by gpus_per_node, or by options of sbatch

@@ -1,6 +1,7 @@
 #include "batch/site_check.hpp"
 
 #include "batch/script.hpp"
+#include "batch/shell_words.hpp"
 #include "batch/slurm_answers.hpp"
 #include "common/suggest.hpp"
 
@@ -101,8 +102,10 @@ class SiteCheck {
             "the cluster has no such node" + did_you_mean(name, {names.begin(), names.end()}));
   }
 
+  // As the script's line splits it: "--mem 4G" is two words.
   static std::vector<std::string> words_of(const std::string& option) {
-    std::vector<std::string> options;
+    if (const auto words = shell_words(option)) return *words;
+    std::vector<std::string> options;  // a line of #SBATCH, which no shell reads
     std::istringstream words(option);
     for (std::string word; words >> word;) options.push_back(word);
     return options;
@@ -110,7 +113,6 @@ class SiteCheck {
 
   // With the partition where it is right, so that an answer is about the setting alone.
   void ask(const std::string& setting, const std::string& found, const std::string& option) {
-    // As the script's line splits it: "--mem 4G" is two words.
     std::vector<std::string> options = words_of(option);
     if (is_partition_known_ && !site_.partition.empty()) options.push_back("--partition=" + site_.partition);
     if (const auto refusal = slurm_.why_refused(options)) add(setting, "'" + found + "'", *refusal);

@@ -12,7 +12,7 @@ namespace assay::host::batch {
 namespace {
 
 constexpr SiteKind kinds[] = {
-    {"slurm", "Slurm",
+    {"slurm", "Slurm", false,
      [](const Submission& submission, const std::filesystem::path&) -> std::unique_ptr<const Scheduler> {
        return std::make_unique<const SlurmSite>(submission);
      },
@@ -20,12 +20,12 @@ constexpr SiteKind kinds[] = {
      [](const Site& site, const std::vector<Shape>& shapes, const CheckedRuns&) {
        return check_site(site, shapes, Slurm(site.cluster));
      }},
-    {"ssh", "the hosts",
+    {"ssh", "the hosts", false,
      [](const Submission& submission, const std::filesystem::path& run) -> std::unique_ptr<const Scheduler> {
        return std::make_unique<const HostsScheduler>(submission, run);
      },
      hosts_script, problems_of_hosts},
-    {"kubernetes", "Kubernetes",
+    {"kubernetes", "Kubernetes", true,
      [](const Submission& submission, const std::filesystem::path&) -> std::unique_ptr<const Scheduler> {
        return std::make_unique<const Kubernetes>(submission.name_space);
      },

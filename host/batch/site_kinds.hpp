@@ -18,6 +18,7 @@ namespace assay::host::batch {
 struct SiteKind {
   const char* name;   // of its table, too: "slurm" of [slurm]
   const char* shown;  // to people: "Slurm"
+  bool has_images;    // each job runs in one, whatever the site file has
   // `run`: of the submission; empty before there is one.
   std::unique_ptr<const Scheduler> (*scheduler)(const Submission& submission, const std::filesystem::path& run);
   std::string (*script)(const ScriptInput& input);

@@ -104,6 +104,8 @@ class StatusReader {
       if (c.state == CaseState::running) describe_running(state, trace, *job, c);
     } else if (!queue_) {
       c.state = CaseState::unknown;
+    } else if (is_cancelled(run_, array)) {
+      c.state = CaseState::cancelled;  // that it was at hand says nothing against it
     } else if (is_blocked(array)) {
       c.state = CaseState::blocked;
     } else if (!array.job) {
@@ -181,8 +183,8 @@ class StatusReader {
 }  // namespace
 
 const char* name_of(CaseState state) {
-  constexpr std::array names{"unsubmitted", "queued", "running", "finished",
-                             "quarantined", "lost",   "blocked", "unknown"};
+  constexpr std::array names{"unsubmitted", "queued",    "running", "finished", "quarantined",
+                             "lost",        "cancelled", "blocked", "unknown"};
   return names[static_cast<std::size_t>(state)];
 }
 

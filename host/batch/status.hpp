@@ -22,6 +22,7 @@ enum class CaseState {
   finished,     // it has a record
   quarantined,  // it has taken its job with it twice
   lost,         // no record, and its job is gone
+  cancelled,    // no record, and its jobs were ended by `assay cancel`
   blocked,      // the canary is not ok
   unknown,      // no record, and the scheduler does not answer
 };

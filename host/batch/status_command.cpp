@@ -176,7 +176,7 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
   say_why_lost(run, read_submission(run), status);
   const auto counts_of = status.counts();
   std::vector<std::string> again;
-  for (const char* word : {"lost", "quarantined", "blocked"})
+  for (const char* word : {"lost", "cancelled", "quarantined", "blocked"})
     if (counts_of.contains(word)) again.emplace_back(word);
   const bool has_failed =
       std::any_of(status.cases.begin(), status.cases.end(), [](const CaseStatus& c) { return c.has_failed(); });
@@ -288,6 +288,12 @@ int cancel(const std::string& given) {
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return exit_ok;
+  }
+  try {
+    for (const SubmittedArray& array : submission.arrays)
+      if (array.job && jobs.contains(text_of({*array.job, array.cluster}))) mark_cancelled(run, array);
+  } catch (const StorageError& e) {  // a full disk is no reason to let jobs go on
+    fmt::print(stderr, "note: {}; cases without a record will be 'lost', not 'cancelled'\n", e.what());
   }
   std::vector<SubmittedJob> arrays;
   for (const auto& [text, job] : jobs) arrays.push_back(job);

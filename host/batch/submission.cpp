@@ -126,6 +126,17 @@ bool SubmittedArray::has(const QueuedJob& queued) const {
   return (job && *job == queued.array && cluster == queued.cluster) || queued.comment == comment_of(id);
 }
 
+void mark_cancelled(const fs::path& run, const SubmittedArray& array) {
+  const fs::path folder = batch_folder(run) / "cancelled";
+  create_folders(folder);
+  write_file_atomically(folder / std::to_string(array.number), "by assay cancel\n");
+}
+
+bool is_cancelled(const fs::path& run, const SubmittedArray& array) {
+  std::error_code ignored;
+  return fs::exists(batch_folder(run) / "cancelled" / std::to_string(array.number), ignored);
+}
+
 std::set<std::string> clusters_of(const Submission& submission) {
   std::set<std::string> clusters;
   for (const SubmittedArray& array : submission.arrays) clusters.insert(array.job ? array.cluster : submission.cluster);

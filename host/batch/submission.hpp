@@ -73,6 +73,10 @@ std::set<std::string> clusters_of(const Submission& submission);
 // The indices of the cases that were ever submitted. Throws StorageError.
 std::set<std::int64_t> submitted_cases(const std::filesystem::path& run, const Submission& submission);
 
+// That `assay cancel` has ended the array's jobs: <run>/batch/cancelled/NUMBER.
+void mark_cancelled(const std::filesystem::path& run, const SubmittedArray& array);
+bool is_cancelled(const std::filesystem::path& run, const SubmittedArray& array);
+
 // Held while a submission is changed and queued, so that no two processes queue the same array. A program that is
 // started meanwhile inherits it: an sbatch that outlives a killed `assay submit` holds it, too, until it has answered.
 class SubmissionLock {

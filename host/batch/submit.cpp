@@ -3,6 +3,7 @@
 #include "batch/site_kinds.hpp"
 #include "common/files.hpp"
 #include "common/parallel.hpp"
+#include "common/sha256.hpp"
 #include "shard/node_health.hpp"
 #include "shard/shard_plan.hpp"
 
@@ -121,6 +122,9 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       site.exclude.push_back(each.node);
   const std::int64_t round = submission.arrays.empty() ? 0 : submission.arrays.back().round + 1;
   create_folders(batch_folder(run) / "log");
+  // A container may have another program; elsewhere it is a file that all see, or that hosts compare.
+  const bool is_in_container = !site.container.image.empty() || site_kind(site.kind).has_images;
+  const std::string program_hash = is_in_container ? sha256_of_file(fs::read_symlink("/proc/self/exe")) : "";
   const std::size_t arrays_before = submission.arrays.size();
   for (const PackedArray& packed : plan.arrays) {
     SubmittedArray array;
@@ -139,14 +143,21 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       shard.experiment_file = submission.experiment_file, shard.experiment_hash = submission.experiment_hash;
       shard.plugin_file = submission.plugin_file, shard.plugin_hash = submission.plugin_hash;
       shard.is_canary = packed.is_canary;
-      shard.promised = {site.asks_for_gpus(), array.id, site.environment, site.cluster, site.health, site.kind};
+      shard.promised = {site.asks_for_gpus(), array.id,  site.environment, site.cluster,
+                        site.health,          site.kind, program_hash};
       const fs::path folder = array.shard_folder(run, task);
       make_folder(folder);
       shard::write_shard_plan(folder, shard);
     }
     write_file_atomically(array.script_file(run),
-                          site_kind(site.kind).script({site, array, run_name, fs::absolute(run).lexically_normal(),
-                                                       assay, submission.attempts}));
+                          site_kind(site.kind).script({site,
+                                                       array,
+                                                       run_name,
+                                                       fs::absolute(run).lexically_normal(),
+                                                       assay,
+                                                       submission.attempts,
+                                                       {fs::absolute(submission.experiment_file).lexically_normal(),
+                                                        fs::absolute(submission.plugin_file).lexically_normal()}}));
     submission.arrays.push_back(std::move(array));
   }
   if (!site.on_end.empty() && submission.arrays.size() > arrays_before)

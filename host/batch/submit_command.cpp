@@ -235,8 +235,14 @@ class SubmitCommand {
         if (packed.shards.size() > 20) fmt::print("  and {} more\n", packed.shards.size() - 20);
         const fs::path run =
             fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name / "RUN").lexically_normal();
-        fmt::print("\n{}", site_kind(site.kind).script({site, array, each.loaded.experiment.name, run,
-                                                        fs::read_symlink("/proc/self/exe"), site.limits.attempts}));
+        fmt::print("\n{}", site_kind(site.kind).script(
+                               {site,
+                                array,
+                                each.loaded.experiment.name,
+                                run,
+                                fs::read_symlink("/proc/self/exe"),
+                                site.limits.attempts,
+                                {fs::absolute(each.loaded.file).lexically_normal(), each.loaded.target.plugin_file}}));
       }
       say_budgets(each.plan);
     }
@@ -313,11 +319,11 @@ class SubmitCommand {
     for (std::size_t comma = 0; comma != std::string::npos;) {
       comma = rest.find(',');
       const std::string word = rest.substr(0, comma);
-      std::vector<std::string> known{"lost", "failed", "quarantined", "blocked"};
+      std::vector<std::string> known{"lost", "cancelled", "failed", "quarantined", "blocked"};
       for (const std::string& status : record::status_words()) known.push_back(status);
       if (std::find(known.begin(), known.end(), word) == known.end())
         throw UsageError(
-            fmt::format("--resubmit has '{}'; expected lost, failed, quarantined, blocked, or statuses of "
+            fmt::format("--resubmit has '{}'; expected lost, cancelled, failed, quarantined, blocked, or statuses of "
                         "records, with commas{}",
                         word, did_you_mean(word, known)));
       words.insert(word);
@@ -371,7 +377,7 @@ class SubmitCommand {
       if (!words.contains(word) && !(c.state == CaseState::finished && words.contains(c.status))) continue;
       chosen.push_back(c.index);
       by_shard[submission.arrays[static_cast<std::size_t>(c.array)].shard_folder(run, c.task)].push_back(c.index);
-      if (c.state == CaseState::lost) unfinished[c.index] = c.unfinished;
+      if (c.state == CaseState::lost || c.state == CaseState::cancelled) unfinished[c.index] = c.unfinished;
     }
     if (chosen.empty()) {
       fmt::print("no case of {} is {}\n", run.string(), fmt::join(words, " or "));

@@ -24,9 +24,10 @@ int submit_command(const Arguments& arguments) {
               "with --dry-run: the device of the nodes, as for `assay plan`: h200, h100, ...");
   options.add("check", request.check,
               "ask Slurm about every setting of the site, or check its hosts; write and queue nothing");
-  options.add("resubmit", request.resubmit,
-              "lost,failed,quarantined,blocked, or statuses such as unsupported: the cases of the newest batch that "
-              "are so");
+  options.add(
+      "resubmit", request.resubmit,
+      "lost,cancelled,failed,quarantined,blocked, or statuses such as unsupported: the cases of the newest batch that "
+      "are so");
   options.add("set", request.set, "key=value, as for `assay run`; repeatable");
   options.add("filter", request.filter, "key=value, as for `assay run`; repeatable");
   options.add("output", request.output, "folder for results instead of [output] dir");

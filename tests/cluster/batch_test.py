@@ -466,11 +466,12 @@ class Cancelling(batch.BatchTestCase):
                     self.slurm.call("scancel", b.job())
                 else:
                     b.cancel()
-                self.assertEqual(b.wait_over()["counts"], {"ok": 1, "lost": 2}, b.story())
+                word = "lost" if how == "scancel" else "cancelled"
+                self.assertEqual(b.wait_over()["counts"], {"ok": 1, word: 2}, b.story())
                 time.sleep(1)
                 self.slurm.control("release")
-                self.assertEqual(b.counts(), {"ok": 1, "lost": 2})
-                b.resubmit("lost")
+                self.assertEqual(b.counts(), {"ok": 1, word: 2})
+                b.resubmit(word)
                 b.wait_over()
                 self.assert_all(b)
                 self.assert_begun(b, {0: 1, 1: 2})

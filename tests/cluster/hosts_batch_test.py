@@ -4,9 +4,12 @@ The environment variables ASSAY and ASSAY_TEST_PLUGINS name the executable and t
 import json
 import os
 import pathlib
+import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -20,6 +23,7 @@ SITE = """schema = 1
 hosts = ["a", "b"]
 time_max = "1m"
 prologue = ["{prologue}"]
+{place}
 [ssh.limits]
 attempts = 2
 margin = "20s"
@@ -30,14 +34,15 @@ SILENCE_S = 3
 
 
 class Batch:
-    def __init__(self, work, hosts, name, sweep, canary=False, params="", run="", prologue="true", **more):
+    def __init__(self, work, hosts, name, sweep, canary=False, params="", run="", prologue="true",
+                 place="", **more):
         self.hosts, self.folder = hosts, work / name
         self.folder.mkdir()
         self.marks = self.folder / "marks"
         self.marks.mkdir()
         values = dict(batch.DEFAULTS, name=name, marks=self.marks, sweep=sweep, params=params, run=run, **more)
         (self.folder / "x.toml").write_text(batch.EXPERIMENT.format(**values))
-        (self.folder / "site.toml").write_text(SITE.format(canary=str(canary).lower(), prologue=prologue))
+        (self.folder / "site.toml").write_text(SITE.format(canary=str(canary).lower(), prologue=prologue, place=place))
         said = self.assay("submit", "x.toml", "--site", "./site.toml", "--plugin-path", batch.HOME["plugins"])
         self.run = pathlib.Path(said.split("run: ", 1)[1].splitlines()[0])
 
@@ -95,6 +100,7 @@ def test_ranks_over_hosts(work, hosts):
                 budget='2s"\nnodes = 2\n#"')
     status = one.wait()
     assert status["counts"] == {"ok": 2}, f"{status}\n{one.logs()}"
+    assert [n["node"] for n in status["nodes"]] == ["a", "b"], "each host was looked at"
     records = one.records()
     assert [r["ranks"] for r in records] == [2, 2], records
     if hosts.has_namespaces:
@@ -119,8 +125,8 @@ def test_losses(work, hosts):
     one = Batch(work, hosts, "cancelled", "number = [1, 2]", params=long, budget="30s")
     one.wait(lambda s: s["counts"] == {"running": 2} and one.starts(1) and one.starts(2))
     assert "cancelled: 1 job" in one.assay("cancel", str(one.run))
-    assert one.status()["counts"] == {"lost": 2}, one.status()
-    one.assay("submit", str(one.run), "--resubmit", "lost")
+    assert one.status()["counts"] == {"cancelled": 2}, one.status()
+    one.assay("submit", str(one.run), "--resubmit", "cancelled")
     assert one.wait()["counts"] == {"ok": 2}, one.logs()
 
 
@@ -136,8 +142,138 @@ def test_prologue(work, hosts):
     status = one.wait()
     assert status["counts"] == {"lost": 1} and not status["attempts"], f"{status}\n{one.logs()}"
     said = one.assay("status", str(one.run))
-    assert "a line of the prologue failed: ls /no/such/module" in said, said
+    assert "the prologue failed with exit status 2 at: ls /no/such/module" in said, said
     assert one.logs().count("prologue failed") == 1, one.logs()
+
+
+def test_unhealthy_host(work, hosts):
+    """A host that fails the health check gives its shard back; the others run it, and no later submission asks it."""
+    health = work / "health.toml"
+    plugin = f'plugin = "{batch.HOME["plugins"]}/misbehaving.so"'
+    (work / "checked").mkdir()
+    health.write_text(batch.EXPERIMENT.format(**dict(
+        batch.DEFAULTS, name="check", marks=work / "checked", sweep="number = [100]",
+        params='action = "fail"\ntimes = 1')).replace('plugin = "misbehaving"', plugin))  # of the first host alone
+    one = Batch(work, hosts, "unhealthy", "number = [1, 2, 3]", budget="15s", place=f'health = {{ experiment = "{health}" }}')
+    status = one.wait()
+    assert status["counts"] == {"ok": 3}, f"{status}\n{one.logs()}"
+    (unhealthy,) = status["unhealthy"]
+    assert "it was told to fail" in unhealthy["reason"] and unhealthy["node"] in ("a", "b"), unhealthy
+    assert {node for a in status["attempts"] for node in a["nodes"]} == {"a", "b"} - {unhealthy["node"]}, status
+    assert {n["node"] for n in status["nodes"]} == {"a", "b"}, status["nodes"]
+    said = json.loads(one.assay("status", str(one.run), "--unhealthy", code=1))
+    assert [n["node"] for n in said["nodes"]] == [unhealthy["node"]], said
+    assert all(r["environment"] for r in one.records())
+    environments = "".join(p.read_text() for p in (one.run / "environments").glob("*"))
+    assert '"node_ready"' in environments + (one.run / "environment.json").read_text()
+
+
+def test_node_that_is_not_ready(work, hosts):
+    one = Batch(work, hosts, "unready", "number = [1]", budget="25s", place='environment = ["NOT_THERE"]')
+    status = one.wait()
+    assert status["counts"] == {"lost": 1} and not status["attempts"], status
+    assert "NOT_THERE is not set" in one.assay("status", str(one.run)), status
+
+
+# As podman's: what runs in the container is no child of the process that stands for it, and outlives its SIGKILL.
+FAKE_PODMAN = """#!/bin/bash
+echo "$*" >>{log}
+while [ "$1" != image:1 ]; do
+  case $1 in -v) [ -e "${{2%%:*}}" ] || {{ echo "no such mount: $2" >&2; exit 125; }} ;; -w) cd "$2" || exit 125 ;; esac
+  shift
+done
+shift
+setsid "$@" & CHILD=$!
+trap 'kill -TERM $CHILD' TERM
+while kill -0 $CHILD 2>/dev/null; do wait $CHILD; R=$?; done
+exit $R
+"""
+
+
+def table_of(one):
+    return sorted((r["axes"]["number"], r["status"], r.get("metrics")) for r in one.records())
+
+
+def container_of(one, hosts, begin):
+    """What a batch in a container leaves is as alone; a container whose process outside is killed ends with it."""
+    alone = Batch(one.parent, hosts, one.name + "-alone", "number = [1, 2, 3, 4]", budget="15s")
+    assert alone.wait()["counts"] == {"ok": 4}, alone.logs()
+    inside = begin(one.name + "-inside", "number = [1, 2, 3, 4]", budget="15s")
+    status = inside.wait()
+    assert status["counts"] == {"ok": 4}, f"{status}\n{inside.logs()}"
+    assert table_of(inside) == table_of(alone), (table_of(inside), table_of(alone))
+    assert {n["node"] for n in status["nodes"]} <= {"a", "b"} and status["nodes"], status
+
+    lost = begin(one.name + "-lost", "number = [1]", params='action = "fail"\ntimes = 1\nseconds = 1000', budget="25s")
+    lost.wait(lambda s: s["counts"] == {"running": 1} and lost.starts(1))
+    workers = ssh_hosts.processes_with(f"ASSAY_JOB_ID={lost.status()['cases'][0]['job']}")
+    for host in ("a", "b"):
+        os.kill(lost.runner(host), signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while [p for p in workers if pathlib.Path(f"/proc/{p}").exists()]:
+        assert time.monotonic() < deadline, "what ran in the container goes on"
+        time.sleep(0.2)
+    lost.wait()
+    lost.assay("submit", str(lost.run))
+    assert lost.wait()["counts"] == {"ok": 1}, lost.logs()
+
+
+def test_container(work, hosts):
+    log = work / "podman.log"
+    fake = work / "ssh" / "bin" / "podman"
+    fake.write_text(FAKE_PODMAN.format(log=log))
+    fake.chmod(0o755)
+    place = 'container = { image = "image:1", runtime = "podman", mounts = ["/usr:/usr:ro"] }'
+    container_of(work / "container", hosts, lambda *a, **k: Batch(work, hosts, *a, place=place, **k))
+    assert "--pid=host" in log.read_text() and " -v /usr:/usr:ro " in log.read_text(), log.read_text()
+    # A program that is another one in there.
+    other = work / "other"
+    other.write_bytes(pathlib.Path(batch.HOME["assay"]).read_bytes() + b"x")
+    other.chmod(0o755)
+    one = Batch(work, hosts, "other-program", "number = [1]", budget="25s", place=place.replace(" }", f', assay = "{other}" }}'))
+    one.wait()
+    assert "is another program than the one that submitted" in one.assay("status", str(one.run)), one.logs()
+    fake.unlink()
+
+
+def test_real_podman(work, hosts):
+    """An image without a file, and this machine's programs mounted into it."""
+    if not shutil.which("podman") or os.geteuid() != 0:
+        return "skipped: needs podman, and root"
+    conf, image = work / "containers.conf", "localhost/assay-cluster-test"
+    limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in ("nofile", "nproc")}
+    # As low as any user may have them: podman's own are above what some machines allow.
+    ulimits = [f"{name}={min(limit, 4096) if limit > 0 else 4096}" for name, limit in limits.items()]
+    runtime = "runc" if shutil.which("runc") else "crun"
+    conf.write_text(f"[containers]\ndefault_ulimits = {json.dumps(ulimits)}\n[engine]\nruntime = \"{runtime}\"\n")
+    environment = dict(os.environ, CONTAINERS_CONF=str(conf))
+    skeleton = work / "image.tar"
+    with tarfile.open(skeleton, "w") as tar:
+        for name in ("usr", "tmp", "etc", "proc", "sys", "dev"):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            tar.addfile(entry)
+        for name in ("bin", "lib", "lib64", "sbin"):
+            if pathlib.Path("/" + name).is_symlink():
+                entry = tarfile.TarInfo(name)
+                entry.type, entry.linkname = tarfile.SYMTYPE, "usr/" + name
+                tar.addfile(entry)
+    made = subprocess.run(["podman", "import", skeleton, image], capture_output=True, text=True, check=False, env=environment)
+    tried = subprocess.run(["podman", "run", "--rm", "--network=host", "--pid=host", "-v", "/usr:/usr:ro", image, "true"],
+                           capture_output=True, text=True, check=False, env=environment)
+    try:
+        if made.returncode or tried.returncode:
+            return f"skipped: podman runs no container here: {(made.stderr + tried.stderr).strip().splitlines()[-1]}"
+
+        def begin(name, *arguments, **more):
+            mounts = json.dumps(["/usr:/usr:ro", "/etc:/etc:ro", f"{work / name / 'marks'}"])
+            place = f'container = {{ image = "{image}", runtime = "podman", mounts = {mounts} }}'
+            return Batch(work, hosts, name, *arguments, place=place, prologue=f"export CONTAINERS_CONF={conf}", **more)
+
+        container_of(work / "real", hosts, begin)
+    finally:
+        subprocess.run(["podman", "rmi", "-f", image], capture_output=True, check=False, env=environment)
+    return "ok"
 
 
 def test_mistakes(work, hosts):
@@ -146,10 +282,13 @@ def test_mistakes(work, hosts):
     (folder / "x.toml").write_text(batch.EXPERIMENT.format(**dict(batch.DEFAULTS, name="m", marks="", sweep="number = [1]")))
     assay = [batch.HOME["assay"], "submit", "x.toml", "--site", "./s.toml", "--plugin-path", batch.HOME["plugins"]]
     hosts.entry("down", ssh_hosts.free_port())
+    hosts.entry("same", hosts.ports["a"])
     for text, options, code, expected in (
             ('hosts = ["a", "a:2"]', [], 2, "twice"), ("", [], 2, "[ssh] has no hosts"),
             ('hosts = ["a"]\npartition = "gpu"', [], 2, "unknown key 'partition' in [ssh]; known: gpus_per_node"),
             ('hosts = ["a"]\n[slurm]', [], 2, "a site has one kind"),
+            ('hosts = ["a", "n[1-3]"]', [], 2, "one machine and no pattern of several"),
+            ('hosts = ["a", "b", "same"]', ["--check"], 2, "same: it is the same machine as a; name it once"),
             ('hosts = ["down"]', [], 1, "down: ssh: connect to host"),
             ('hosts = ["down", "a"]', ["--check"], 2, "Connection refused"),
             ('hosts = ["a"]', ["--check", "--output", "checked"], 0, "the hosts would take jobs"),
@@ -173,11 +312,12 @@ def main():
         hosts.add("b")
         chosen = sys.argv[1:]
         try:
-            for test in (test_table, test_ranks_over_hosts, test_losses, test_canary, test_prologue, test_mistakes):
+            for test in (test_table, test_ranks_over_hosts, test_losses, test_canary, test_prologue,
+                         test_unhealthy_host, test_node_that_is_not_ready, test_container, test_real_podman, test_mistakes):
                 if not chosen or test.__name__ in chosen:
                     begin = time.monotonic()
-                    test(pathlib.Path(folder), hosts)
-                    print(f"{test.__name__}: ok, {time.monotonic() - begin:.1f} s")
+                    said = test(pathlib.Path(folder), hosts) or "ok"
+                    print(f"{test.__name__}: {said}, {time.monotonic() - begin:.1f} s")
         finally:
             for runner in ssh_hosts.processes_with(f"PATH={folder}/ssh/bin"):
                 os.kill(runner, signal.SIGKILL)

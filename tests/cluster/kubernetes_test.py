@@ -87,7 +87,7 @@ def test_cancel(site):
     run = run_of(site.submit("cancelled", "number = [1, 2]", marks="", params='action = "fail"\nseconds = 1000', budget="25s"))
     site.wait(run, lambda s: s["counts"] == {"running": 2})
     assert "cancelled: 1 job" in site.assay("cancel", run)
-    assert json.loads(site.assay("status", run, "--json"))["counts"] == {"lost": 2}
+    assert json.loads(site.assay("status", run, "--json"))["counts"] == {"cancelled": 2}
 
 
 def test_prologue(site):
@@ -97,7 +97,7 @@ def test_prologue(site):
     run = run_of(site.submit("prologue", "number = [1]", marks="", budget="25s"))
     status = site.wait(run, lambda s: s["is_over"])
     assert status["counts"] == {"lost": 1} and not status["attempts"], status
-    assert site.logs().count("a line of the prologue failed: ls /no/such/module") == 1, site.logs()
+    assert site.logs().count("the prologue failed with exit status 2 at: ls /no/such/module") == 1, site.logs()
     (site.work / "site.toml").write_text(whole)
 
 

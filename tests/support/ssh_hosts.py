@@ -38,7 +38,7 @@ class SshHosts:
     def __init__(self, work):
         self.work = pathlib.Path(work) / "ssh"
         self.work.mkdir(mode=0o700)
-        self.servers = {}
+        self.servers, self.ports = {}, {}
         self.has_namespaces = can_unshare()
         for name in ("host_key", "key", "stranger_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.work / name], check=True)
@@ -64,10 +64,13 @@ class SshHosts:
     def add(self, name, mounts="", force="", known=True, key="key"):
         """`mounts`: shell commands in the host's own mount namespace. `force`: instead of what ssh asks for."""
         port = free_port()
+        self.ports[name] = port
         config = self.work / f"sshd_{name}"
         lines = [f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {self.work}/host_key", "UsePAM no", "StrictModes no",
                  f"AuthorizedKeysFile {self.work}/authorized_keys", "PidFile none", "PasswordAuthentication no",
                  "KbdInteractiveAuthentication no", "PermitRootLogin prohibit-password", "UseDNS no"]
+        if not self.has_namespaces:
+            lines.append(f"SetEnv ASSAY_HOSTS_MACHINE={name}")
         if force:
             lines.append(f"ForceCommand {force}")
         config.write_text("\n".join(lines) + "\n")

@@ -44,8 +44,17 @@ std::optional<SshHost> parse_host(std::string_view text) {
     if (!slots) return std::nullopt;
     host.slots = *slots, name = text.substr(0, colon);
   }
-  for (const char c : name)
-    if (c != '[' && c != ']') host.name += c;
+  // Brackets are around an address with colons alone; "n[1-3]" is a pattern, and ssh knows none.
+  const std::size_t open = name.find('[');
+  if (open != std::string_view::npos || name.find(']') != std::string_view::npos) {
+    const std::string_view address = open == std::string_view::npos ? "" : name.substr(open + 1);
+    if (open == std::string_view::npos || (open > 0 && name[open - 1] != '@') || !address.ends_with(']') ||
+        address.find(':') == std::string_view::npos || address.find_first_of("[]") != address.size() - 1)
+      return std::nullopt;
+    host.name = std::string(name.substr(0, open)) + std::string(address.substr(0, address.size() - 1));
+  } else {
+    host.name = name;
+  }
   const auto fits = [](unsigned char c) {
     return std::isalnum(c) || std::string_view("._-@:%").find(static_cast<char>(c)) != std::string_view::npos;
   };

@@ -19,7 +19,8 @@ struct SshHost {
 inline constexpr std::int64_t most_slots = 4096;
 // What a host is written as, for messages.
 inline constexpr const char* host_form =
-    "a name that ssh takes, with \":\" and the ranks on it where they are not one "
+    "a name that ssh takes, one machine and no pattern of several, with \":\" and the ranks on it where they are not "
+    "one "
     "(\"n1\", \"user@n2:4\"; ports stand in ~/.ssh/config)";
 
 // Nothing where the text is no such host: one that begins with '-' would be an option of ssh.

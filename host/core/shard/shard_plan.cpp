@@ -43,7 +43,8 @@ void write_shard_plan(const fs::path& shard_folder, const ShardPlan& plan) {
               {"batch_id", plan.promised.batch_id},
               {"environment", plan.promised.environment},
               {"cluster", plan.promised.cluster},
-              {"kind", plan.promised.kind}}},
+              {"kind", plan.promised.kind},
+              {"program_hash", plan.promised.program_hash}}},
             {"canary", plan.is_canary}};
   if (const HealthRule& rule = plan.promised.health; !rule.experiment.empty()) {
     Json& health = json["promised"]["health"];
@@ -76,6 +77,7 @@ ShardPlan read_shard_plan(const fs::path& shard_folder) try {
     promised->at("environment").get_to(plan.promised.environment);
     promised->at("cluster").get_to(plan.promised.cluster);
     plan.promised.kind = promised->value("kind", "slurm");  // older versions have none
+    plan.promised.program_hash = promised->value("program_hash", "");
     if (const auto health = promised->find("health"); health != promised->end()) {
       HealthRule& rule = plan.promised.health;
       health->at("experiment").get_to(rule.experiment);

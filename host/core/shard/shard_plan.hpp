@@ -28,7 +28,8 @@ struct SitePromise {
   std::vector<std::string> environment;  // "NAME" that is set there, or "NAME=value"
   std::string cluster = {};              // of several that one Slurm knows; "": the one of the machine
   HealthRule health = {};
-  std::string kind = "slurm";  // of the site: the table of its file
+  std::string kind = "slurm";     // of the site: the table of its file
+  std::string program_hash = {};  // SHA-256 of assay, where a container has it; "": any
 };
 
 struct ShardPlan {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -126,7 +127,12 @@ int look_at_node(const RunRequest& request, const fs::path& experiment_toml, con
 
 int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const std::vector<fs::path>& files,
                  const std::vector<fs::path>& plugins, const fs::path& results) {
-  hosts::HostLaunch launch{std::move(hosts), {"run"}, files, results};
+  hosts::HostLaunch launch{std::move(hosts), {"run"}, {}, results, request.node_ready};
+  if (request.node_ready)
+    for (SshHost& host : launch.hosts) host.slots = 1;
+  // The name of a workload is no file; it has been found here, and its plugin is compared.
+  std::copy_if(files.begin(), files.end(), std::back_inserter(launch.files),
+               [](const fs::path& file) { return fs::exists(file); });
   launch.arguments.insert(launch.arguments.end(), request.arguments.begin(), request.arguments.end());
   launch.files.insert(launch.files.end(), plugins.begin(), plugins.end());
   if (request.hosts_file) launch.files.emplace_back(*request.hosts_file);
@@ -141,9 +147,12 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
         std::pair{"resume", request.resume}, std::pair{"output", request.output.has_value()},
         std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
-  if (request.node_ready) return look_at_node(request, files.front(), folder);
   if (request.hosts_file && !std::getenv("ASSAY_HOSTS_LAUNCH"))
     return run_on_hosts(request, hosts_in_file(*request.hosts_file), files, {}, folder);
+  if (request.node_ready) return look_at_node(request, files.front(), folder);
+  std::optional<launch::LauncherWatch> watch;
+  if (const char* text = std::getenv("ASSAY_LAUNCHER_PID"); text && std::strtol(text, nullptr, 10) > 1)
+    watch.emplace(std::vector<pid_t>{static_cast<pid_t>(std::strtol(text, nullptr, 10))}, launch::end_with_launcher);
   run::ShardOptions options;
   options.folder = folder;
   options.start = request.job_start();

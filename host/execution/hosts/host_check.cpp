@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -31,6 +32,16 @@ std::string text_of_shared_file(const fs::path& file) {
     if (std::chrono::steady_clock::now() > deadline) return "";
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+}
+
+// Which machine this is, whatever it is called. Containers with names of hosts count as machines. ASSAY_HOSTS_MACHINE:
+// for tests that play several on one.
+std::string machine_id() {
+  if (const char* given = std::getenv("ASSAY_HOSTS_MACHINE")) return given;
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code ignored;
+  return boot.empty() ? "" : boot + " " + fs::read_symlink("/proc/self/ns/uts", ignored).string();
 }
 
 std::string remedy_by_copying(const fs::path& file, const SshHost& host) {
@@ -92,7 +103,7 @@ Json answer(const Json& question) {
       files.push_back({{"problem", e.code().message()}});
     }
   }
-  Json found{{"files", std::move(files)}, {"folder", ""}, {"shared", ""}, {"seen", ""}};
+  Json found{{"files", std::move(files)}, {"folder", ""}, {"shared", ""}, {"seen", ""}, {"machine", machine_id()}};
   const std::string folder = question.at("folder");
   // Where a rank that is started there will work.
   if (struct stat status{}; ::stat(folder.c_str(), &status) != 0)
@@ -151,6 +162,8 @@ std::vector<std::string> problems_in(const Json& answer, const HostCheck& check,
         check.shared.string(), first.name));
   return problems;
 }
+
+std::string machine_in(const Json& answer) { return answer.at("checked").value("machine", ""); }
 
 std::string clock_problem(double asked_s, double there_s, double answered_s, const SshHost& host) {
   const double offset_s = there_s - (asked_s + answered_s) / 2, uncertainty_s = (answered_s - asked_s) / 2;

@@ -44,6 +44,9 @@ std::vector<std::string> problems_in(const nlohmann::json& answer, const HostChe
 
 inline constexpr double most_clock_offset_s = 5;
 // Nothing when the clock of the host is near enough. `asked_s`, `answered_s`: when this machine did so.
+// Which machine has answered; "" where it does not know.
+std::string machine_in(const nlohmann::json& answer);
+
 std::string clock_problem(double asked_s, double there_s, double answered_s, const SshHost& host);
 
 }  // namespace assay::host::hosts

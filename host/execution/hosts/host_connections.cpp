@@ -115,7 +115,7 @@ std::optional<HostEvent> HostConnections::next(std::chrono::milliseconds timeout
 std::string HostConnections::reason_of(std::size_t host, int code) {
   const Member& member = *members_[host];
   const std::string reason = reason_of_end(hosts_[host], code, member.session->said(), program_);
-  if (member.has_greeted || code == 255 || code == 126 || code == 127) return reason;
+  if (member.has_greeted || code < 0 || code == 255 || code == 126 || code == 127) return reason;
   // Another assay stands there, which does not know what it was asked for.
   const CommandAnswer there = run_command(ssh_call(hosts_[host], control_, hash_command(program_)), 20s);
   const std::string hash = there.out.substr(0, there.out.find(' '));
@@ -134,6 +134,7 @@ std::vector<std::vector<std::string>> HostConnections::problems(const HostCheck&
     problems[i].push_back(hosts_[i].name + ": " + std::move(reason));
   };
   std::vector<bool> has_greeted(hosts_.size(), false), has_clock(hosts_.size(), false);
+  std::vector<std::string> machines(hosts_.size());
   const auto ask = [&](std::size_t i, bool writes) { send(i, question(check, writes)); };
   const auto are_done = [&] {
     for (std::size_t i = 0; i < hosts_.size(); ++i)
@@ -174,6 +175,7 @@ std::vector<std::vector<std::string>> HostConnections::problems(const HostCheck&
     } else if (message.contains("checked")) {
       is_checked[i] = true;
       is_written = is_written || i == writer;
+      machines[i] = machine_in(message);
       for (std::string& problem : problems_in(message, check, hosts_[i], hosts_[writer.value_or(0)]))
         problems[i].push_back(std::move(problem));
     }
@@ -195,6 +197,15 @@ std::vector<std::vector<std::string>> HostConnections::problems(const HostCheck&
           asked_s[k].reset();
         }
   }
+  // Ranks or shards of two hosts would measure one another.
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    for (std::size_t k = 0; k < i && !machines[i].empty(); ++k)
+      if (machines[k] == machines[i]) {
+        problems[i].push_back(
+            fmt::format("{}: it is the same machine as {}; name it once, with the ranks of both: \"{}:{}\"",
+                        hosts_[i].name, hosts_[k].name, hosts_[k].name, hosts_[i].slots + hosts_[k].slots));
+        break;
+      }
   if (writer && is_open[*writer]) send(*writer, {{"do", "checked"}});
   return problems;
 }

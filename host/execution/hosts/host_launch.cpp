@@ -44,7 +44,7 @@ class Launch {
     while (!connections_.are_all_closed()) turn();
     if (interrupts_.count()->load() > 0) return exit_interrupted;
     const bool has_code = code_ && *code_ != exit_ok && *code_ != exit_interrupted;
-    if (has_lost_ && !has_code) return exit_failed;
+    if (has_lost_ && !has_code) return launch_.is_each_alone ? other_code_.value_or(exit_failed) : exit_failed;
     return code_.value_or(exit_failed);
   }
 
@@ -65,6 +65,7 @@ class Launch {
                          {"environment",
                           {{"ASSAY_HOSTS_RANK", std::to_string(number)},
                            {"ASSAY_HOSTS_RANKS", std::to_string(size)},
+                           {"ASSAY_HOSTS_NAME", launch_.hosts[i].name},
                            {"ASSAY_HOSTS_LOCAL_RANK", std::to_string(local)},
                            {"ASSAY_HOSTS_LOCAL_RANKS", std::to_string(launch_.hosts[i].slots)},
                            {"ASSAY_HOSTS_LAUNCH", id}}}});
@@ -126,6 +127,8 @@ class Launch {
 
   void take_end(const Json& message, const std::string& host) {
     const std::int64_t number = message.at("ended");
+    if (number < 0 || number >= std::ssize(ranks_))
+      return complain(fmt::format("{}: it speaks of rank {}, and there are {}", host, number, ranks_.size()));
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
     rank.has_ended = true;
     if (number == 0 && message.contains("code")) code_ = message.at("code").get<int>();
@@ -137,6 +140,8 @@ class Launch {
         return;
       else
         lose(number == 0, text);
+    } else if (launch_.is_each_alone) {
+      if (const int code = message.at("code"); number != 0 && code != exit_ok) has_lost_ = true, other_code_ = code;
     } else if (number != 0 && message.at("code") != exit_ok && !ranks_[0].has_ended) {
       // It has said why. Rank 0 may be about to end by itself, and else cannot go on without it.
       end_by(Clock::now() + patience_after_loss);
@@ -148,6 +153,10 @@ class Launch {
 
   void lose(bool is_first, const std::string& text) {
     if (!is_told_to_end_) complain(text + "; all ranks end");
+    // Nobody else says so: rank 0 is gone, or its host is.
+    if (!is_told_to_end_ && is_first && !launch_.shared_folder.empty())
+      complain(fmt::format("finished cases are kept on {} below {}; --resume runs the rest", launch_.hosts.front().name,
+                           launch_.shared_folder.string()));
     has_lost_ = true;
     end_by(Clock::now() + (is_first ? 0s : patience_after_loss));
   }
@@ -181,7 +190,7 @@ class Launch {
   launch::InterruptHandler interrupts_;
   HostConnections connections_;
   std::vector<Rank> ranks_;
-  std::optional<int> code_;  // rank 0's
+  std::optional<int> code_, other_code_;  // rank 0's, and the last one of another that has failed
   bool has_lost_ = false, is_told_to_end_ = false;
   int heard_ = 0;  // signals
   std::optional<Clock::time_point> end_at_;

@@ -97,8 +97,12 @@ class RankKeeper {
     write_pending();
     if (!is_ending_ && interrupts_.count()->load() > 0) end("this host ends the session");
     if (!is_ending_ && Clock::now() - last_heard_ > silence_) {
+      end(
+          fmt::format("the machine that started the ranks was silent for {} s, and the ranks here were ended; finished "
+                      "cases are kept, --resume runs the rest",
+                      silence_.count()));
+      write_pending();  // it may have been suspended alone, and read this later
       is_gone_ = has_failed_ = true;
-      end("no sign of life from the machine that has started the ranks");
     }
     if (is_ending_ && Clock::now() > kill_at_) kill_all();
   }

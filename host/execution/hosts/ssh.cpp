@@ -41,14 +41,20 @@ bool shares_connections(const SshHost& host) {
   return false;
 }
 
-std::string last_line(const std::string& text) {
-  std::istringstream lines(text);
-  std::string last;
-  for (std::string line; std::getline(lines, line);) {
+// What ssh prints about connections that go on without it.
+bool is_harmless(std::string_view line) {
+  return line.find("multiplexing") != std::string_view::npos || line.starts_with("ControlSocket ") ||
+         line.starts_with("mux_client_") || line.starts_with("Warning: Permanently added");
+}
+
+std::vector<std::string> complaints_in(const std::string& text) {
+  std::istringstream all(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(all, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty()) last = line;
+    if (!line.empty() && !is_harmless(line)) lines.push_back(line);
   }
-  return last;
+  return lines;
 }
 
 // A complaint of ssh, and what to do about it. {0}: the host.
@@ -116,11 +122,17 @@ std::string keeper_command(const fs::path& program) {
 std::string hash_command(const fs::path& file) { return "exec sha256sum -- " + quoted(file); }
 
 std::string reason_of_end(const SshHost& host, int code, const std::string& said, const fs::path& program) {
-  const std::string last = last_line(said);
+  const std::vector<std::string> lines = complaints_in(said);
+  const std::string last = lines.empty() ? "" : lines.back();
+  if (code < 0) return fmt::format("the ssh process to {} was killed (signal {})", host.name, -code);
   constexpr int of_ssh_itself = 255, not_found = 127, not_executable = 126;
   if (code == of_ssh_itself) {
+    const auto has = [&lines](std::string_view part) {
+      return std::any_of(lines.begin(), lines.end(),
+                         [part](const std::string& line) { return line.find(part) != std::string::npos; });
+    };
     for (const Complaint& complaint : complaints)
-      if (said.find(complaint.part) != std::string::npos)
+      if (has(complaint.part))
         return fmt::format("{}; {}", last, fmt::format(fmt::runtime(complaint.remedy), host.name));
     return last.empty() ? "the connection was lost" : last;
   }

@@ -32,8 +32,8 @@ std::string keeper_command(const std::filesystem::path& program);
 // Prints the SHA-256 of the file there, in the format of sha256sum.
 std::string hash_command(const std::filesystem::path& file);
 
-// What an ended call says to the user: the reason and the remedy, without the host's name. `code`: as wait() gives it
-// to a shell. `program`: which the call was to start.
+// What an ended call says to the user: the reason and the remedy, without the host's name. `code`: the exit
+// status, or minus the signal that ended ssh itself here. `program`: which the call was to start.
 std::string reason_of_end(const SshHost& host, int code, const std::string& said, const std::filesystem::path& program);
 
 }  // namespace assay::host::hosts

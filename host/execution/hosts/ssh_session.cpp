@@ -122,7 +122,7 @@ std::optional<int> SshSession::end_code() {
   if (out_) return std::nullopt;
   int status = 0;
   if (!code_ && waitpid(pid_, &status, WNOHANG) == pid_)
-    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   return code_;
 }
 

@@ -27,7 +27,7 @@ class SshSession {
   std::vector<int> readable_fds() const;             // of those that are open
   std::vector<std::string> take_lines();             // what has come since; does not wait
   const std::string& said() const { return said_; }  // on its standard error; its last 64 KiB
-  std::optional<int> end_code();  // as a shell gives it; nothing while it runs, or something of it can be read
+  std::optional<int> end_code();  // or minus a signal; nothing while it runs, or something of it can be read
 
  private:
   static void read_from(Fd& fd, std::string& into);

@@ -9,6 +9,7 @@
 
 #include "common/device_kinds.hpp"
 #include "common/files.hpp"
+#include "common/sha256.hpp"
 #include "common/utc.hpp"
 #include "shard/journal.hpp"
 #include "telemetry/environment.hpp"
@@ -27,9 +28,11 @@ void check_environment(const NodeReadyQuestion& question, shard::NodeReady& read
   };
   const shard::SitePromise& promised = question.plan.promised;
   if (!promised.batch_id.empty() && value_of("ASSAY_BATCH") != promised.batch_id)
-    ready.problems.push_back(
-        "the variables of the batch script do not arrive (ASSAY_BATCH is not set): what the prologue sets is lost; "
-        "take --export out of [slurm] srun_extra");
+    ready.problems.push_back(fmt::format(
+        "the variables of the batch script do not arrive (ASSAY_BATCH is not set): what the prologue sets is "
+        "lost; {}",
+        promised.kind == "slurm" ? "take --export out of [slurm] srun_extra"
+                                 : "let the container, or whatever starts assay, pass them on"));
   for (const std::string& wanted : promised.environment) {
     const std::size_t equals = wanted.find('=');
     const std::string name = wanted.substr(0, equals), found = value_of(name);
@@ -37,6 +40,18 @@ void check_environment(const NodeReadyQuestion& question, shard::NodeReady& read
       ready.problems.push_back(fmt::format("{0} is {1}, and [{3}] environment has \"{2}\"; set it in [{3}] prologue",
                                            name, found.empty() ? "not set" : "'" + found + "'", wanted, promised.kind));
   }
+}
+
+// An image may have another build.
+void check_program(const NodeReadyQuestion& question, shard::NodeReady& ready) {
+  const std::string& wanted = question.plan.promised.program_hash;
+  if (wanted.empty()) return;
+  if (const std::string found = sha256_of_file("/proc/self/exe"); found != wanted)
+    ready.problems.push_back(
+        fmt::format("{} in the container is another program than the one that submitted: SHA-256 {} there, {} here; "
+                    "submit with the "
+                    "program of the image, or leave out the site file's path of assay where containers mount this one",
+                    fs::read_symlink("/proc/self/exe").string(), short_hash(found), short_hash(wanted)));
 }
 
 // Each device that a case of the shard names.
@@ -97,6 +112,7 @@ shard::NodeReady check_node_ready(const NodeReadyQuestion& question, const LoadR
   ready.node = question.node;
   ready.at_s = seconds_since_1970();
   check_environment(question, ready);
+  check_program(question, ready);
   for (const experiment::Mistake& mistake : loaded.mistakes) ready.problems.push_back(mistake.to_string());
   if (loaded.loaded) check_devices(question, *loaded.loaded, ready);
   look_at_memory_and_disk(question, ready);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -67,6 +68,15 @@ std::pair<std::string, std::uint16_t> parse_host_and_port(std::string_view text,
   if (host.empty() || (!bracketed && host.find_first_of(":[]") != std::string_view::npos))
     throw WireupError(fmt::format("{} is '{}'; expected HOST:PORT, and brackets around an IPv6 address", what, text));
   return {std::string(host), parse_port(text.substr(colon + 1), what, text)};
+}
+
+std::string why_unresolved(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  return error == 0 ? "" : fmt::format("cannot resolve '{}': {}", name, gai_strerror(error));
 }
 
 std::vector<std::string> addresses_of_this_machine() {

@@ -27,6 +27,9 @@ std::string host_and_port(std::string_view host, std::uint16_t port);
 // The reverse. Throws WireupError that names `what` and the text.
 std::pair<std::string, std::uint16_t> parse_host_and_port(std::string_view text, std::string_view what);
 
+// Why this machine finds no address for the name: "cannot resolve 'n9': Name or service not known"; "" where it does.
+std::string why_unresolved(const std::string& name);
+
 // The numeric addresses of this machine's interfaces that are up, in the system's order, then the loopback's.
 // Link-local IPv6 addresses are left out: without this machine's name for the interface they lead nowhere.
 std::vector<std::string> addresses_of_this_machine();

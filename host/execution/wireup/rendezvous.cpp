@@ -182,6 +182,9 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
       }
     }
     if (Clock::now() + pause >= deadline) {
+      // Comes first, whatever else is missing: on each rank alike.
+      if (launched.rendezvous)
+        if (std::string why = why_unresolved(launched.rendezvous->host); !why.empty()) found.problem = std::move(why);
       throw WireupError(fmt::format("rank {} of {} ({} {}) looked for rank 0 {} for {}: {}. {}", launched.rank,
                                     launched.size, launched.is_by_hand() ? "by" : "started by", launched.launcher,
                                     looked_where(launched, file), seconds_text(timeout), found.problem,

@@ -210,7 +210,9 @@ def test_ends(launches):
             ("rank 1", lambda: launches.ranks("1"), "rank 1 on b was ended by SIGKILL; all ranks end"),
             ("keeper of b", lambda: [keeper_of("1")], "b is lost: "),
             ("connection of b", lambda: launches.hosts.connections("b"), "b is lost: .*"),
-            ("connection of a", lambda: launches.hosts.connections("a"), "a is lost: .*")):
+            ("ssh to b", lambda: [p for p in ssh_hosts.children(near.pid) if b"\0b\0" in command_of(p)],
+             r"b is lost: the ssh process to b was killed \(signal 9\)"),
+            ("connection of a", lambda: launches.hosts.connections("a"), r"a is lost: .*(\n.*)*finished cases are kept on a below .*; --resume")):
         case, near = launches.begin()
         for pid in find():
             os.kill(pid, signal.SIGKILL)
@@ -232,6 +234,15 @@ def test_ends(launches):
     for pid in stopped:
         os.kill(pid, signal.SIGKILL)
     near.communicate()
+    launches.expect_nothing_left()
+
+    # Suspended for longer than that.
+    _, near = launches.begin(ASSAY_HOSTS_SILENCE_S="2")
+    near.send_signal(signal.SIGSTOP)
+    wait_until(lambda: not launches.ranks("1"), "the end of rank 1, whose host hears nothing")
+    near.send_signal(signal.SIGCONT)
+    said, _ = near.communicate(timeout=60)
+    assert near.returncode == 1 and "was silent for 2 s" in said, f"{near.returncode}\n{said}"
     launches.expect_nothing_left()
 
 

@@ -1,11 +1,15 @@
 // Sites of hosts and of Kubernetes, without either.
 #include "batch/site_kinds.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "batch/container.hpp"
+#include "batch/hosts_runner.hpp"
 #include "batch/hosts_site.hpp"
 #include "batch/job_environment.hpp"
 #include "batch/kubernetes_site.hpp"
@@ -32,6 +36,46 @@ TEST(SitesOfHosts, NeighboursRunCasesOnSeveralNodes) {
   EXPECT_EQ(group_of(named, hosts, "a"), (Names{"d", "a"})) << "as they are named, the leader first";
   EXPECT_EQ(group_of(named, hosts, "b"), Names{});
   EXPECT_EQ(group_of(one, hosts, "z"), Names{});
+}
+
+TEST_F(KindsOfSites, AClaimIsWholeAndATornOneIsFreeAfterAWhile) {
+  create_folders(hosts_folder(run_));
+  EXPECT_TRUE(claim_task(run_, 0, 0, "a"));
+  EXPECT_FALSE(claim_task(run_, 0, 0, "b"));
+  EXPECT_TRUE(claim_task(run_, 0, 0, "a")) << "its runner was killed and started again";
+  std::int64_t task = 1;
+  for (const char* torn : {"", "a", "b"}) {
+    const auto file = claim_file(run_, 0, task);
+    test::put_file(file, torn);
+    EXPECT_EQ(holder_of_task(run_, 0, task), "") << torn;
+    EXPECT_FALSE(claim_task(run_, 0, task, "c")) << "it may be written now";
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - 1h);
+    EXPECT_TRUE(claim_task(run_, 0, task, "b"));
+    EXPECT_FALSE(claim_task(run_, 0, task, "c"));
+    EXPECT_EQ(holder_of_task(run_, 0, task++), "b");
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(hosts_folder(run_)), {}), 7)
+      << "four claims, three again";
+}
+
+TEST_F(KindsOfSites, NamesThatDifferHaveStatesThatDiffer) {
+  create_folders(hosts_folder(run_));
+  for (const char* host : {"u@n1", "u_n1", "u:n1", "u%n1"}) write_runner_state(run_, {host, "running", 0, 1, "", 1});
+  for (const char* host : {"u@n1", "u_n1", "u:n1", "u%n1"}) EXPECT_EQ(read_runner_state(run_, host)->host, host);
+}
+
+TEST_F(KindsOfSites, LocksAreInAFolderOfTheUserAlone) {
+  const auto tmp = folder_ / "tmp", kept = tmp / fmt::format("assay-{}", getuid()), planted = folder_ / "planted";
+  for (const auto& each : {tmp, planted}) std::filesystem::create_directories(each);
+  std::filesystem::permissions(planted, std::filesystem::perms::owner_all);
+  std::filesystem::create_directory_symlink(planted, kept);
+  EXPECT_THROW(folder_of_locks(tmp), SchedulerError) << "a link";
+  std::filesystem::remove(kept);
+  EXPECT_EQ(folder_of_locks(tmp), kept);
+  EXPECT_EQ(folder_of_locks(tmp), kept) << "the second runner's";
+  EXPECT_EQ(std::filesystem::status(kept).permissions(), std::filesystem::perms::owner_all);
+  std::filesystem::permissions(kept, std::filesystem::perms::all);
+  EXPECT_THROW(folder_of_locks(tmp), SchedulerError) << "open to others";
 }
 
 TEST_F(KindsOfSites, ARunnerIsKnownByItsLastSignOfLife) {
@@ -162,7 +206,8 @@ class PodScript : public ::testing::Test {
     return nlohmann::json::parse(kubernetes_manifest({site_, array_, "x", folder_ / "run", folder_ / "assay", 5}));
   }
   int exit_code(const std::string& verdict) {
-    test::put_file(folder_ / "assay", "#!/bin/bash\n[ -z '" + verdict + "' ] || echo '" + verdict +
+    test::put_file(folder_ / "assay", "#!/bin/bash\n[ $5 = --until ] || { " + ready_ + "; }\n[ -z '" + verdict +
+                                          "' ] || echo '" + verdict +
                                           "' >\"$4/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"\nexit 1\n");
     std::filesystem::permissions(folder_ / "assay", std::filesystem::perms::owner_all);
     const auto command = manifest()["spec"]["template"]["spec"]["containers"][0]["command"].get<Names>();
@@ -174,7 +219,71 @@ class PodScript : public ::testing::Test {
   test::TemporaryFolder folder_;
   Site site_;
   SubmittedArray array_;
+  std::string ready_ = "exit 0";  // what --node-ready does
 };
+
+TEST_F(PodScript, ANodeThatIsNotReadyEndsTheIndexAndAnUnhealthyOneThePod) {
+  const auto reason = folder_ / "run/batch/shards/0-0000/unready-assay-1_0-0";
+  ready_ = "echo noise; echo 'assay: node n1: no GPU'; exit 1";
+  EXPECT_EQ(exit_code("done"), 65);
+  EXPECT_EQ(read_file(reason), "assay: node n1: no GPU\n");
+  std::filesystem::remove(reason);
+  ready_ = "echo 'n2, rank 1: assay: node n2: slow'; exit 75";
+  EXPECT_EQ(exit_code("done"), 1);
+  EXPECT_EQ(read_file(reason), "assay: node n2: slow\n");
+  site_.exclude = {"n2"};
+  EXPECT_NE(manifest().dump().find(R"("matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n2"]}])"),
+            std::string::npos);
+  site_.health.experiment = "/elsewhere/check.toml";
+  EXPECT_THROW(manifest(), SiteError) << "pods would not see it";
+}
+
+// The words before `assay run`, as a script has them.
+class ContainerScript : public ::testing::Test {
+ protected:
+  ContainerScript() {
+    array_.id = "1", array_.tasks = 1, array_.limit_s = 600;
+    site_.container = {"a/b:1", "podman", "", {"/data", "/a:/b:ro"}, {"--memory=1g"}};
+  }
+  std::string words() const { return container_words(input()); }
+  ScriptInput input() const { return {site_, array_, "x", "/r/run", "/opt/assay/bin/assay", 5, reads_}; }
+  Site site_;
+  SubmittedArray array_;
+  std::vector<std::filesystem::path> reads_{"/home/u/x.toml", "/opt/assay/lib/assay/plugins/p.so"};
+};
+
+TEST_F(ContainerScript, EachRuntimeMountsTheRunAndWhatItReads) {
+  const auto has = [this](const char* part) { return words().find(part) != std::string::npos; };
+  EXPECT_TRUE(has(" -v /home/u:/home/u:ro -v /opt/assay:/opt/assay:ro -v /r/run:/r/run -v /data:/data -v /a:/b:ro "))
+      << words();
+  EXPECT_TRUE(has(" --memory=1g 'a/b:1' ")) << words();
+  EXPECT_FALSE(has("--device"));
+  site_.gpus_per_node = 8;
+  EXPECT_TRUE(has(" --device nvidia.com/gpu=all ")) << words();
+  site_.container.runtime = "apptainer";
+  EXPECT_TRUE(
+      has("apptainer exec --nv --bind /home/u:/home/u:ro,/opt/assay:/opt/assay:ro,/r/run:/r/run,/data:/data,"
+          "/a:/b:ro --pwd /r/run --memory=1g 'a/b:1' "))
+      << words();
+  site_.container.runtime = "pyxis";
+  EXPECT_TRUE(words().starts_with("--container-image='a/b:1' --container-mounts=/home/u:/home/u:ro,")) << words();
+  EXPECT_NE(batch_script(input()).find(" --container-workdir=/r/run --memory=1g /opt/assay/bin/assay run "),
+            std::string::npos);
+  site_.container.assay = "/usr/bin/assay";
+  EXPECT_FALSE(has("/opt/assay:/opt/assay:ro,/r")) << "the image has its own: " << words();
+  EXPECT_NE(batch_script(input()).find(" /usr/bin/assay run "), std::string::npos);
+  reads_ = {"/home/a:b/x.toml"};
+  EXPECT_THROW(words(), SiteError);
+  site_.container.image.clear();
+  EXPECT_EQ(words(), "");
+}
+
+TEST_F(ContainerScript, HostsRunACaseInAContainerOfOneHost) {
+  site_.kind = "ssh";
+  EXPECT_NE(hosts_script(input()).find("exec bash -c 'ASSAY_LAUNCHER_PID=$$ exec env "), std::string::npos);
+  array_.shape.nodes = 2;
+  EXPECT_THROW(hosts_script(input()), SiteError);
+}
 
 TEST_F(PodScript, OnlyWhatIsLeftGetsAnotherPod) {
   const auto rule = manifest()["spec"]["podFailurePolicy"]["rules"][0];
@@ -188,6 +297,46 @@ TEST_F(PodScript, OnlyWhatIsLeftGetsAnotherPod) {
   EXPECT_EQ(exit_code("done"), final_code);
   EXPECT_EQ(read_file(folder_ / "run/batch/shards/0-0000/verdict-assay-1_0-0"), "failed\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "later"));
+}
+
+// Each kind's script has the same prologue.
+TEST_F(PodScript, APrologueEndsAShardOfEachKindAlike) {
+  const auto shard = folder_ / "run/batch/shards/0-0000";
+  test::put_file(folder_ / "loads.sh", "false\nexport LOADED=1\n");
+  const auto verdict_of = [&](const std::string& kind, const std::string& line) {
+    site_.prologue = {line}, site_.assay = (folder_ / "assay").string();
+    test::put_file(folder_ / "assay", "#!/bin/bash\nexit 0\n");
+    std::filesystem::permissions(folder_ / "assay", std::filesystem::perms::owner_all);
+    const ScriptInput input{site_, array_, "x", folder_ / "run", folder_ / "assay", 5};
+    Names words{"env", "SLURM_JOB_ID=j", "SLURM_ARRAY_TASK_ID=0", "JOB_COMPLETION_INDEX=0"};
+    if (kind == "kubernetes") {
+      const auto command = manifest()["spec"]["template"]["spec"]["containers"][0]["command"].get<Names>();
+      words.insert(words.end(), command.begin(), command.end());
+    } else {
+      test::put_file(folder_ / "script", kind == "ssh" ? hosts_script(input) : batch_script(input));
+      words.insert(words.end(), {"ASSAY_JOB_ID=j", "ASSAY_JOB_RESTART=0", "ASSAY_JOB_TASK=0"});
+      words.insert(words.end(), {"PATH=" + folder_.path().string() + ":" + std::getenv("PATH"), "bash",
+                                 (folder_ / "script").string()});
+    }
+    run_command(words, 30s);
+    std::string all;
+    for (const char* word : {"unready", "verdict"}) {
+      const auto file = shard / fmt::format("{}-{}-0", word, kind == "kubernetes" ? "assay-1_0" : "j");
+      if (std::filesystem::exists(file)) all += read_file(file);
+      std::filesystem::remove(file);
+    }
+    return all;
+  };
+  test::put_file(folder_ / "srun", "#!/bin/bash\nexit 0\n");
+  std::filesystem::permissions(folder_ / "srun", std::filesystem::perms::owner_all);
+  for (const char* kind : {"slurm", "ssh", "kubernetes"}) {
+    SCOPED_TRACE(kind);
+    EXPECT_EQ(verdict_of(kind, ". " + (folder_ / "loads.sh").string()), "") << "what it reads may fail within";
+    EXPECT_EQ(verdict_of(kind, "set -e; . " + (folder_ / "loads.sh").string() + " || true"), "");
+    EXPECT_EQ(verdict_of(kind, "ls /no/such"), "the prologue failed with exit status 2 at: ls /no/such\nfailed\n");
+    for (const char* line : {". /no/such/file", "set -o posix; . /no/such/file", "exit 3", "if true; fi"})
+      EXPECT_TRUE(verdict_of(kind, line).ends_with("\nfailed\n")) << line;
+  }
 }
 
 TEST_F(PodScript, TheProgramsPathIsNoCommand) {

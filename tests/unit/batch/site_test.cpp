@@ -138,13 +138,56 @@ TEST(SiteFile, OptionsAndLinesStayOnTheirLine) {
 }
 
 TEST(SiteFile, AnotherClusterHasAKey) {
-  for (const char* option : {"-M west", "-Mwest", "--clusters=west", "--mem=0 --clusters west", "-N2"}) {
+  for (const char* option : {"-M west", "-Mwest", "--clusters=west", "--mem=0 --clusters west", "-N2", "-w n1", "-wn1",
+                             "--nodelist=n1", "--nodel=n1", "--mem=0 --wrap=id", "--wra id", "-J x", "-F hosts"}) {
     const auto mistakes = mistakes_in(fmt::format("schema = 1\n[slurm]\nsbatch_extra = [\"{}\"]\n", option));
     ASSERT_EQ(mistakes.size(), 1U) << option;
     EXPECT_NE(mistakes[0].find("the key 'cluster'"), std::string::npos) << mistakes[0];
   }
   for (const char* name : {"", "9A", "A B", "=x", "A-B"})
     EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\nenvironment = [\"{}\"]\n", name)).size(), 1U) << name;
+}
+
+TEST(SiteFile, AContainerIsOfARuntimeThatTheKindHas) {
+  const Site site = site_in(
+      "[ssh]\nhosts = [\"a\"]\ncontainer = { image = \"x.sif\", runtime = \"apptainer\", mounts = "
+      "[\"/data:/d:ro\"] }\n");
+  EXPECT_EQ(site.container.image, "x.sif");
+  for (const auto& [text, part] : std::vector<std::pair<const char*, const char*>>{
+           {"image = \"a\"", "runtime is \"\"; expected one of apptainer, podman"},
+           {"image = \"a\", runtime = \"pyxis\"", "expected one of apptainer, podman"},
+           {"image = \"a'b\", runtime = \"podman\"", "the name or file of an image"},
+           {"runtime = \"podman\"", "has no image"},
+           {"image = \"a\", runtime = \"podman\", mounts = [\"data\"]", "folders as \"/data\""},
+           {"image = \"a\", runtime = \"podman\", options = [\"-v $(id)\"]", "quoted where a shell"},
+           {"image = \"a\", runtime = \"podman\", gpus = 1", "unknown key 'gpus' in [ssh.container]"}}) {
+    const auto mistakes = mistakes_in(fmt::format("schema = 1\n[ssh]\nhosts = [\"a\"]\ncontainer = {{ {} }}\n", text));
+    ASSERT_GE(mistakes.size(), 1U) << text;
+    EXPECT_NE(mistakes[0].find(part), std::string::npos) << mistakes[0];
+  }
+  EXPECT_NE(mistakes_in("schema = 1\n[kubernetes]\ncontainer = { image = \"a\" }\n")[0].find("unknown table"),
+            std::string::npos);
+}
+
+TEST(SiteFile, AVariableStandsOnce) {
+  for (const char* kind : {"[slurm]", "[ssh]\nhosts = [\"a\"]"}) {
+    const auto mistakes = mistakes_in(fmt::format("schema = 1\n{}\nenvironment = [\"A=b\", \"B\", \"A=c\"]\n", kind));
+    ASSERT_EQ(mistakes.size(), 1U) << kind;
+    EXPECT_NE(mistakes[0].find("environment has A twice"), std::string::npos) << mistakes[0];
+  }
+}
+
+TEST(SiteFile, OptionsOfSrunAreWordsOfAShell) {
+  for (const char* option :
+       {"--mpi=none", "--mem 4G", "--constraint='[a|b]'", "--container-image=$HOME/a", "--a=b\\\\ c"})
+    EXPECT_TRUE(mistakes_in(fmt::format("schema = 1\n[slurm]\nsrun_extra = [\"{}\"]\n", option)).empty()) << option;
+  for (const char* option : {"--a=b; reboot", "--a=b|c", "--a='b", "--a=$(id)", "--a=b # c", "-a `id`", "--a=b &"})
+    EXPECT_EQ(mistakes_in(fmt::format("schema = 1\n[slurm]\nsrun_extra = [\"{}\"]\n", option)).size(), 1U) << option;
+}
+
+TEST(SiteFile, OptionsThatOnlyLookLikeAssaysAreTheSites) {
+  for (const char* option : {"--mem=0", "--time-min=5", "--nice=5", "--no-kill", "--wckey=a", "--export=NONE"})
+    EXPECT_TRUE(mistakes_in(fmt::format("schema = 1\n[slurm]\nsbatch_extra = [\"{}\"]\n", option)).empty()) << option;
 }
 
 TEST(SiteFile, AHealthCheckIsFoundBesideTheSiteFile) {

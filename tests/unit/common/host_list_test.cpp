@@ -24,7 +24,8 @@ TEST(HostList, AHostIsANameAndItsSlots) {
 }
 
 TEST(HostList, WhatSshOrAShellWouldReadOtherwiseIsNoHost) {
-  for (const char* text : {"", "-oProxyCommand=x", "a b", "a;b", "$(x)", "a:0", "a:x", "a:4097", "@a", "a@", ":2"})
+  for (const char* text : {"", "-oProxyCommand=x", "a b", "a;b", "$(x)", "a:0", "a:x", "a:4097", "@a", "a@", ":2",
+                           "n[1-3]", "[n1]", "n[1", "[::1", "a[::1]", "[::1]a", "[[::1]]", "n*"})
     EXPECT_FALSE(parse_host(text)) << text;
 }
 

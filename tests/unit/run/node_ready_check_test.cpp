@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "common/sha256.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace assay::host::run {
@@ -68,6 +69,14 @@ TEST_F(NodeReadyCheck, ASiteWithGpusMeasuresGpus) {
   loaded_.loaded->experiment.cases[0].run.device = "auto";
   found_.device.kind = "cuda";
   EXPECT_TRUE(problems().empty());
+}
+
+TEST_F(NodeReadyCheck, AnImageHasTheProgramThatSubmitted) {
+  question_.plan.promised.program_hash = sha256_of_file("/proc/self/exe");
+  EXPECT_TRUE(problems().empty());
+  question_.plan.promised.program_hash = std::string(64, '0');
+  ASSERT_EQ(problems().size(), 1U);
+  EXPECT_NE(problems()[0].find("is another program than the one that submitted"), std::string::npos);
 }
 
 TEST_F(NodeReadyCheck, APluginThatIsNotThereIsAProblem) {

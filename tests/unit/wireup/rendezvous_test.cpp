@@ -168,6 +168,9 @@ TEST(Rendezvous, SaysWhatItLookedForAndWhere) {
       error_of([&] { meet_rank0(with_address(rank_of(1), "127.0.0.1", port), folder.path(), {}, brief); });
   EXPECT_CONTAINS(addressed, "at ASSAY_RENDEZVOUS 127.0.0.1:" + std::to_string(port));
   EXPECT_CONTAINS(addressed, "is the port open?");
+  auto nowhere = with_address(rank_of(1), "no such host", port);
+  nowhere.rendezvous->token.clear();
+  EXPECT_CONTAINS(error_of([&] { meet_rank0(nowhere, folder.path(), {}, brief); }), "cannot resolve 'no such host'");
 }
 
 TEST(Rendezvous, MeetsAtAnAddress) {
