@@ -33,7 +33,7 @@ esac
 exec "$@"
 """
 
-NAMED = {"missing": "rank 1 of 2 did not come within 4 s", "no_1": "calls itself rank 0, too", "no_2": "rank 2 of 3"}
+NAMED = {"missing": "rank 1 of 2 did not come within 4 s", "no_1": "calls itself rank 0, too", "no_2": "rank 1 of this launch is there already"}
 LONG = launchers_test.EXPERIMENT.replace('place = ["forward", "collective"]\nfault_rank = [9, 1]', "fault_rank = [9]").replace(
     "steps = 3", "steps = 10000000")
 
