@@ -69,6 +69,10 @@ TEST_F(CommandLineStart, NoContentIsImportedTwice) {
   EXPECT_EQ(fs::read_symlink(folder() / "out/hyperfine/latest"), latest);
   // Another measurement is no copy.
   EXPECT_FALSE(contains(run({"history", "--results", "out"}).output, "copy")) << output();
+  // A file that does not say when it was measured is not quoted.
+  std::ofstream(folder() / "undated.json") << R"({"context": {"executable": "x"}, "benchmarks": [{"name": "a",
+    "run_type": "iteration", "iterations": 1, "real_time": 1.0, "cpu_time": 1.0, "time_unit": "ns"}]})";
+  EXPECT_FALSE(contains(import({"undated.json"}).output, "measured at")) << output();
   // What comes through a pipe can be read once.
   ASSERT_EQ(mkfifo((folder() / "pipe").c_str(), 0600), 0);
   std::thread writer([&] { std::ofstream(folder() / "pipe") << R"({"results": [{"command": "a", "times": [0.2]}]})"; });
