@@ -2,7 +2,6 @@
 
 #include "common/files.hpp"
 #include "common/foreign_json.hpp"
-#include "common/json_nodes.hpp"
 #include "common/parallel.hpp"
 #include "common/sha256.hpp"
 #include "results/case_order.hpp"
@@ -201,15 +200,13 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool b
   return collected;
 }
 
-// "" where it is not told.
-std::string fact_in(const JsonNodes& facts, const char* group, const char* name) {
-  std::uint32_t from = 0;
-  const auto of_group = facts.root().find(group, from);
-  if (!of_group || of_group->kind() != JsonNodes::Kind::object) return "";
-  from = 0;
-  const auto fact = of_group->find(name, from);
-  if (!fact) return "";
-  return fact->kind() == JsonNodes::Kind::text ? fact->text() : std::string(fact->spelt());
+// "" where it is absent.
+std::string fact_in(const Json& facts, const char* group, const char* name) {
+  const auto of_group = facts.find(group);
+  if (of_group == facts.end() || !of_group->is_object()) return "";
+  const auto fact = of_group->find(name);
+  if (fact == of_group->end()) return "";
+  return fact->is_string() ? fact->get<std::string>() : fact->dump();
 }
 
 // Writes the environment of the first part, with the machines of all of them: a batch's run folder was made on a login
@@ -220,11 +217,10 @@ void write_environment(const fs::path& run, const std::vector<fs::path>& folders
   for (const fs::path& folder : folders) {
     std::error_code ignored;
     if (!fs::is_regular_file(folder / "environment.json", ignored)) continue;
-    const std::string text = read_file(folder / "environment.json");
-    const auto facts = JsonNodes::parse(text);
-    if (!facts || facts->root().kind() != JsonNodes::Kind::object) continue;
-    hosts[fact_in(*facts, "os", "hostname")].insert(fact_in(*facts, "job", "id"));
-    if (environment.is_null()) environment = json_or_discarded(text);
+    Json facts = json_or_discarded(read_file(folder / "environment.json"));
+    if (!facts.is_object()) continue;
+    hosts[fact_in(facts, "os", "hostname")].insert(fact_in(facts, "job", "id"));
+    if (environment.is_null()) environment = std::move(facts);
   }
   if (environment.is_null()) return;
   environment.erase("job");

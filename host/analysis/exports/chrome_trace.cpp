@@ -1,6 +1,8 @@
 // Trace events ("X" for what lasts, "C" for a figure over time, "M" for names), with times in microseconds:
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. A record has when its case began and
 // how long its stages took, not when each began: they stand one behind another, and so do the steps.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -25,21 +27,28 @@ class Trace {
   void slice(int process, int track, const std::string& name, double begin_us, double us, const Json& args = {}) {
     Json event{{"ph", "X"}, {"pid", process}, {"tid", track}, {"name", name}, {"ts", begin_us}, {"dur", us}};
     if (!args.is_null()) event["args"] = args;
-    events_.push_back(std::move(event));
+    add(event);
   }
   void figure(int process, const std::string& name, double at_us, double value) {
-    events_.push_back({{"ph", "C"}, {"pid", process}, {"name", name}, {"ts", at_us}, {"args", {{"value", value}}}});
+    add({{"ph", "C"}, {"pid", process}, {"name", name}, {"ts", at_us}, {"args", {{"value", value}}}});
   }
   std::string text(const std::string& started) const {
-    const Json all{{"displayTimeUnit", "ms"}, {"otherData", {{"started", started}}}, {"traceEvents", events_}};
-    return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return fmt::format(R"({{"displayTimeUnit":"ms","otherData":{{"started":{}}},"traceEvents":[{}]}})",
+                       text_of(started), events_) +
+           "\n";
   }
 
  private:
   void add_name(const char* what, int process, int track, const std::string& name) {
-    events_.push_back({{"ph", "M"}, {"pid", process}, {"tid", track}, {"name", what}, {"args", {{"name", name}}}});
+    add({{"ph", "M"}, {"pid", process}, {"tid", track}, {"name", what}, {"args", {{"name", name}}}});
   }
-  Json events_ = Json::array();
+  static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+  // As text at once: a sweep has millions of events.
+  void add(const Json& event) {
+    if (!events_.empty()) events_ += ',';
+    events_ += text_of(event);
+  }
+  std::string events_;
 };
 
 Json args_of(const record::CaseRecord& record) {

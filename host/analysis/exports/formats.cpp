@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "common/format_choice.hpp"
 #include "common/suggest.hpp"
 #include "common/usage_error.hpp"
@@ -17,12 +19,22 @@ constexpr Format formats[] = {
     {"tensorboard", "a folder of event files, one for each case", nullptr, tensorboard_events},
 };
 
+// What people call the programs for which there is a format or another way.
+constexpr std::pair<const char*, const char*> others[] = {
+    {"prometheus", "Prometheus reads openmetrics"},
+    {"perfetto", "Perfetto reads chrome-trace"},
+    {"mlflow", "for MLflow there is scripts/upload_run in assay's sources (docs/history.md)"},
+    {"wandb", "for Weights & Biases there is scripts/upload_run in assay's sources (docs/history.md)"},
+};
+
 }  // namespace
 
 std::span<const Format> all_formats() { return formats; }
 
 const Format& format_of(const std::string& name) {
   if (const Format* named = format_named(all_formats(), name)) return *named;
+  for (const auto& [program, way] : others)
+    if (name == program) throw UsageError(fmt::format("--format is '{}'; {}", name, way));
   throw UsageError(fmt::format("--format is '{}'{}", name, known_instead(name, format_names(all_formats()))));
 }
 

@@ -29,6 +29,9 @@ void check_name(const std::string& name, const Index& index) {
   for (const IndexedRecord& record : index.records()) known.insert({record.experiment, record.workload});
   if (name.empty() || known.contains(name)) return;
   const std::vector<std::string> names(known.begin(), known.end());
+  std::error_code ignored;
+  if (fs::is_directory(name, ignored))
+    throw UsageError(fmt::format("no experiment or workload is called '{0}'; give a folder as --results {0}", name));
   throw UsageError(
       fmt::format("no experiment or workload is called '{}'; there {} {}{}", name, names.size() == 1 ? "is" : "are",
                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")), did_you_mean(name, names)));

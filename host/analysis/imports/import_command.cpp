@@ -67,7 +67,7 @@ WallTime time_of(const fs::path& file, ImportedRun& run, const std::string& aske
     if (!time) throw UsageError(fmt::format("--date is '{}'; expected 2026-11-03 or 2026-11-03T12:00:00Z", asked));
     return *time;
   }
-  if (run.started) {
+  if (run.started && !run.started->empty()) {
     if (const auto time = parse_time_with_zone(*run.started)) return *time;
     run.notes.push_back(
         fmt::format("the file says that it was measured at '{}', without a time zone; the time of the "

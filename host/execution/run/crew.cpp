@@ -31,6 +31,8 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
                       launched.is_by_hand() ? ". Start a process for each rank, or unset ASSAY_RANK and ASSAY_RANKS: "
                                               "assay then starts the ranks of this machine itself"
                                             : "");
+    if (rendezvous_->has_rival())
+      text += ". Another process of this launch calls itself rank 0, too; give each process another rank";
     const std::string refused = strangers_text();
     throw wireup::WireupError(refused.empty() ? text : fmt::format("{}. {}", text, refused));
   }

@@ -15,6 +15,9 @@ namespace assay::host::run {
 inline constexpr const char* crew_group = "crew/";
 inline constexpr const char* hello_name = "crew/hello";
 
+// A text of the service for people: without its names for what the crew asks of it.
+std::string without_names(std::string text);
+
 // An order is the text of a CaseSpec, or a dismissal.
 inline std::string order_key(std::int32_t rank, std::int64_t number) {
   return fmt::format("{}order/{}/{}", wireup::leader_prefix, rank, number);

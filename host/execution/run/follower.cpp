@@ -151,7 +151,7 @@ int follow(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   } catch (const std::exception& e) {
     if (interrupts.count()->load() > 0) return exit_interrupted;
     const std::string named = fmt::format("rank {} of {}", launched.rank, launched.size);
-    const std::string what = e.what();
+    const std::string what = without_names(e.what());
     fmt::print(stderr, "assay: {}\n", what.starts_with(named) ? what : named + ": " + what);
     return exit_failed;
   }

@@ -153,6 +153,13 @@ PublishedEndpoint::~PublishedEndpoint() {
   if (text_of(file_).text == text_) fs::remove(file_, ignored);
 }
 
+bool PublishedEndpoint::is_replaced() const {
+  const PrivateText found = text_of(file_);
+  return found.text && *found.text != text_;
+}
+
+bool RendezvousPoint::has_rival() const { return published_ && published_->is_replaced(); }
+
 RendezvousPoint::RendezvousPoint(KeyValueStore& store, const LaunchedRank& launched, const fs::path& folder)
     : server_(store, server_options(launched)) {
   if (has_given_token(launched)) return;

@@ -30,6 +30,8 @@ class PublishedEndpoint {
   // Leaves the file alone when it is not this object's any more.
   ~PublishedEndpoint();
 
+  bool is_replaced() const;  // by the file of another object
+
  private:
   const std::filesystem::path file_;
   const std::string text_;
@@ -44,6 +46,8 @@ class RendezvousPoint {
   const Endpoint& endpoint() const noexcept { return server_.endpoint(); }
   // Who was refused. Thread-safe.
   const Strangers& strangers() const noexcept { return server_.strangers(); }
+  // Whether another process has written its address into this one's file since: one that takes itself for rank 0, too.
+  bool has_rival() const;
 
  private:
   KeyValueServer server_;

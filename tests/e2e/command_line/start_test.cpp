@@ -68,7 +68,11 @@ TEST_F(CommandLineStart, NoContentIsImportedTwice) {
   EXPECT_EQ(import({"a.json", "--date", "2020-01-01"}).exit.code, 0);
   EXPECT_EQ(fs::read_symlink(folder() / "out/hyperfine/latest"), latest);
   // Another measurement is no copy.
-  EXPECT_FALSE(contains(run({"history", "out"}).output, "copy")) << output();
+  EXPECT_FALSE(contains(run({"history", "--results", "out"}).output, "copy")) << output();
+  // A file that does not say when it was measured is not quoted.
+  std::ofstream(folder() / "undated.json") << R"({"context": {"executable": "x"}, "benchmarks": [{"name": "a",
+    "run_type": "iteration", "iterations": 1, "real_time": 1.0, "cpu_time": 1.0, "time_unit": "ns"}]})";
+  EXPECT_FALSE(contains(import({"undated.json"}).output, "measured at")) << output();
   // What comes through a pipe can be read once.
   ASSERT_EQ(mkfifo((folder() / "pipe").c_str(), 0600), 0);
   std::thread writer([&] { std::ofstream(folder() / "pipe") << R"({"results": [{"command": "a", "times": [0.2]}]})"; });
@@ -79,7 +83,9 @@ TEST_F(CommandLineStart, NoContentIsImportedTwice) {
   const RunResult exported = run({"export", "out", "--format", "openmetrics", "--output", "a.prom"});
   EXPECT_EQ(exported.exit.code, 0) << exported.output;
   EXPECT_PRED2(contains, text_of(folder() / "a.prom"), "assay_step_seconds{workload=\"hyperfine\"");
-  EXPECT_PRED2(contains, run({"export", "out", "--format", "prometheus"}).output, "there are openmetrics");
+  EXPECT_PRED2(contains, run({"export", "out", "--format", "prometheus"}).output, "Prometheus reads openmetrics");
+  EXPECT_PRED2(contains, run({"export", "out", "--format", "mlflow"}).output, "scripts/upload_run");
+  EXPECT_PRED2(contains, run({"history", "out", "--results", "out"}).output, "give a folder as --results out");
 }
 
 }  // namespace

@@ -119,6 +119,16 @@ TEST(Rendezvous, LeavesNoFile) {
   EXPECT_EQ(folder.files(), 0u);
 }
 
+TEST(Rendezvous, ASecondRankZeroIsNoticed) {
+  TemporaryFolder folder;
+  KeyValueStore store, other;
+  const RendezvousPoint point(store, rank_of(0), folder.path());
+  EXPECT_FALSE(point.has_rival());
+  const RendezvousPoint rival(other, rank_of(0), folder.path());
+  EXPECT_TRUE(point.has_rival());
+  EXPECT_FALSE(rival.has_rival());
+}
+
 TEST(Rendezvous, StaleFilesAreWaitedOut) {
   TemporaryFolder folder;
   KeyValueStore store, strangers;

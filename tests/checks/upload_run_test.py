@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""upload_run_test.py SCRIPTS: what scripts/upload_run gives to MLflow's client. A module of that name stands in for it, and
+has of its interface what the script calls; MLflow itself is not a package of the tests."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CLIENT = '''
+import collections, json, pathlib, types
+LOG = pathlib.Path(__file__).parent.parent / "log.json"
+class MlflowClient:
+    def __init__(self, tracking_uri): self.kept = json.loads(LOG.read_text()) if LOG.exists() else {}
+    def get_experiment_by_name(self, name): return None
+    def create_experiment(self, name): return name
+    def search_runs(self, numbers, text, max_results): return [k for k, run in self.kept.items() if repr(run.get("tag")) in text]
+    def create_run(self, number, run_name):
+        self.kept[run_name] = {"params": {}, "metrics": []}
+        return types.SimpleNamespace(info=types.SimpleNamespace(run_id=run_name))
+    def log_batch(self, number, params=(), metrics=(), tags=()):
+        run = self.kept[number]
+        assert len(params) <= 100 and len(metrics) <= 1000
+        run["params"].update(dict(params))
+        run["metrics"] += [list(m) for m in metrics]
+        for tag in tags: run["tag"] = tag[1]
+        LOG.write_text(json.dumps(self.kept))
+    def set_terminated(self, number, status): self.kept[number]["status"] = status
+'''
+ENTITIES = '''
+def Metric(name, value, time, step): return name, value, step
+def Param(name, value): return name, value
+def RunTag(name, value): return name, value
+'''
+
+
+def record(index, **changes):
+    return {"schema": 1, "index": index, "axes": {"n": index}, "status": "ok", "workload": "w", "params": {"n": index}, **changes}
+
+
+def main():
+    script = pathlib.Path(sys.argv[1]) / "upload_run"
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        (folder / "mlflow").mkdir()
+        (folder / "mlflow/__init__.py").write_text(CLIENT)
+        (folder / "mlflow/entities.py").write_text(ENTITIES)
+        run = folder / "x" / "20261129T000000Z-aaaa"
+        run.mkdir(parents=True)
+        phases = {"step": {"mean_ms": 2.0, "cv": None, "samples_ms": [1.0, None, 3.0]}}
+        lines = [record(0, status="failed"), record(1, repeat=2, params={f"p{i}": i for i in range(150)}), record(0, phases=phases)]
+        (run / "cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"torn')
+
+        def upload():
+            return subprocess.run([sys.executable, str(script), str(run), "--to", "mlflow"], capture_output=True, text=True,
+                                  env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}, check=True)
+
+        done = upload()
+        assert "2 of 2 cases uploaded" in done.stdout and "cases.jsonl:4: no JSON" in done.stderr, done
+        kept = json.loads((folder / "log.json").read_text())
+        assert set(kept) == {"n=0", "n=1 repeat 2"}, kept
+        first = kept["n=0"]
+        assert (first["status"], first["params"]["status"], first["params"]["axis.n"]) == ("FINISHED", "ok", "0"), first
+        assert first["metrics"] == [["ok", 1, 0], ["step/mean_ms", 2.0, 0], ["step/samples_ms", 1.0, 0], ["step/samples_ms", 3.0, 2]]
+        assert len(kept["n=1 repeat 2"]["params"]) > 150
+        assert "0 of 2 cases uploaded" in upload().stdout, "nothing is uploaded twice"
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
