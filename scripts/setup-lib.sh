@@ -310,8 +310,11 @@ configuration() { # PRESET, with cuda and launcher set
 
 configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
   rm -f -- "$folder/.configured"
+  # The tests of operations are compiled once, in the preset ci, which scripts/test builds first.
+  local -a sanitized=()
+  [[ $preset != dev ]] || sanitized=("-DASSAY_CONFORMANCE_PROGRAM=$assay_root/build/ci/bin/assay_conformance_sanitized")
   logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" "${cuda[@]}" \
-    "-DASSAY_UNIT_TESTS=${assay_unit_tests:-ON}" || return
+    "-DASSAY_UNIT_TESTS=${assay_unit_tests:-ON}" "${sanitized[@]}" || return
   # A device that is no longer built must not be found.
   [[ ${cuda[0]:-} != -DASSAY_CUDA=OFF ]] ||
     rm -f -- "$folder"/lib/assay/{devices/libassay_device_cuda,comm/libassay_comm_nccl}.so
