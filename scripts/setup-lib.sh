@@ -302,7 +302,7 @@ configuration() { # PRESET, with cuda and launcher set
   printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "CC ${CC:-} CXX ${CXX:-}"
   # Without CUDA at first, and with it once its last part is there.
   printf '%s\n' "cuda ${cuda[*]} $(nvcc_13 || true) ${CUDAHOSTCXX:-} ${CUDAARCHS:-}"
-  printf '%s\n' "unit tests ${assay_unit_tests:-ON}"
+  printf '%s\n' "unit tests ${assay_unit_tests:-ON}" "operations' tests of build/ci"
   printf '%s\n' "linker $(command -v mold || command -v ld.lld || true)"
   ls -d -- "$assay_root"/.deps/* 2>/dev/null || true
   sha256sum <"$assay_root/CMakePresets.json"
