@@ -33,6 +33,13 @@ if(CMAKE_UNITY_BUILD)
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>")
 endif()
 
+# In a quarter of the time: CUDA kernels are not optimised, and made for the oldest architecture wanted, whose PTX newer GPUs
+# compile for themselves. A device that is built so says it in its build's description.
+option(ASSAY_QUICK_KERNELS "Compile the CUDA kernels to see that they compile, and not to be fast" OFF)
+# What sdk/ and plugins/ are then compiled with. g++ takes what it has not inlined there for uninitialised.
+set(ASSAY_QUICK_OPTIONS "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O1>"
+                        "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>")
+
 # ---- precompiled headers ---------------------------------------------------------------------------------------------
 
 # Every file still includes what it uses: ASSAY_PCH=OFF builds the same sources without.

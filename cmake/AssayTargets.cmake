@@ -31,6 +31,8 @@ if(ASSAY_SANITIZE)
     "$<$<BOOL:$<TARGET_PROPERTY:ASSAY_WITHOUT_POINTER_CHECKS>>:-fno-sanitize=null,alignment>"
     -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(assay_build_options INTERFACE -fsanitize=address,undefined)
+  # That texts of {fmt} fit their arguments is asked by the compiler in the other builds, in a tenth of its time.
+  target_compile_definitions(assay_build_options INTERFACE $<BUILD_INTERFACE:FMT_CONSTEVAL=>)
 endif()
 
 # assay_target(NAME): the project's warnings, language level and visibility for a target of ours.

@@ -302,7 +302,7 @@ configuration() { # PRESET, with cuda and launcher set
   printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "CC ${CC:-} CXX ${CXX:-}"
   # Without CUDA at first, and with it once its last part is there.
   printf '%s\n' "cuda ${cuda[*]} $(nvcc_13 || true) ${CUDAHOSTCXX:-} ${CUDAARCHS:-}"
-  printf '%s\n' "unit tests ${assay_unit_tests:-ON}"
+  printf '%s\n' "unit tests ${assay_unit_tests:-ON}" "operations' tests of build/ci"
   printf '%s\n' "linker $(command -v mold || command -v ld.lld || true)"
   ls -d -- "$assay_root"/.deps/* 2>/dev/null || true
   sha256sum <"$assay_root/CMakePresets.json"
@@ -310,8 +310,11 @@ configuration() { # PRESET, with cuda and launcher set
 
 configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
   rm -f -- "$folder/.configured"
+  # The tests of operations are compiled once, in the preset ci, which scripts/test builds first.
+  local -a sanitized=()
+  [[ $preset != dev ]] || sanitized=("-DASSAY_CONFORMANCE_PROGRAM=$assay_root/build/ci/bin/assay_conformance_sanitized")
   logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" "${cuda[@]}" \
-    "-DASSAY_UNIT_TESTS=${assay_unit_tests:-ON}" || return
+    "-DASSAY_UNIT_TESTS=${assay_unit_tests:-ON}" "${sanitized[@]}" || return
   # A device that is no longer built must not be found.
   [[ ${cuda[0]:-} != -DASSAY_CUDA=OFF ]] ||
     rm -f -- "$folder"/lib/assay/{devices/libassay_device_cuda,comm/libassay_comm_nccl}.so

@@ -1,7 +1,8 @@
 // How much scratch our own kernels want, by shape alone. Plain C++: the backend and the kernels use it, and so
 // does the device that stands in for a GPU (compute/planned).
 #pragma once
-#include <assay/compute/operations.hpp>
+#include <assay/compute/operations/reductions.hpp>
+#include <assay/compute/tensor.hpp>
 
 #include <algorithm>
 #include <cstddef>
