@@ -3,7 +3,6 @@
 #include <assay/cache.h>
 #include <fmt/format.h>
 #include <omp.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <dnnl.hpp>
 
@@ -32,7 +31,7 @@ struct assay_event {
 };
 
 struct assay_device {
-  std::unordered_map<void*, std::size_t> mapped_bytes;  // munmap needs the length
+  std::unordered_map<void*, std::size_t> mapped_bytes;  // unmap_pages() needs the length
   void* flush_memory = nullptr;                         // what a flush of the caches walks through; one of them
 };
 
@@ -60,10 +59,11 @@ void* allocate_bytes(assay_device& device, std::size_t bytes) {
   try {
     device.mapped_bytes.emplace(address, length);
   } catch (...) {
-    munmap(address, length);
+    assay::cpu::unmap_pages(address, length);
     throw;
   }
   assay::cpu::touch_pages(address, length);
+  assay::cpu::forbid_rest(address, bytes, length);
   return address;
 }
 
@@ -118,7 +118,7 @@ assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
 
 void close(assay_device* device) noexcept {
   if (!device) return;
-  for (const auto& [address, bytes] : device->mapped_bytes) munmap(address, bytes);
+  for (const auto& [address, length] : device->mapped_bytes) assay::cpu::unmap_pages(address, length);
   delete device;
 }
 
@@ -178,7 +178,7 @@ assay_status allocate(assay_device* device, std::size_t bytes, void** out) noexc
 void release(assay_device* device, void* address) noexcept {
   const auto found = device->mapped_bytes.find(address);
   if (found == device->mapped_bytes.end()) return;
-  munmap(address, found->second);
+  assay::cpu::unmap_pages(address, found->second);
   device->mapped_bytes.erase(found);
 }
 

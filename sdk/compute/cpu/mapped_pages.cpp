@@ -1,5 +1,8 @@
 #include "mapped_pages.hpp"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,8 +51,23 @@ void touch_pages(void* address, std::size_t length) {
   for (std::int64_t i = 0; i < pages; ++i) first[static_cast<std::size_t>(i) * step] = 0;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+void forbid_rest(void* address, std::size_t bytes, std::size_t length) {
+  __asan_poison_memory_region(static_cast<char*>(address) + bytes, length - bytes);
+}
+#else
+void forbid_rest(void*, std::size_t, std::size_t) {}
+#endif
+
+void unmap_pages(void* address, std::size_t length) {
+#ifdef __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(address, length);  // other memory may be mapped there
+#endif
+  munmap(address, length);
+}
+
 MappedPages::~MappedPages() {
-  if (address_) munmap(address_, length_);
+  if (address_) unmap_pages(address_, length_);
 }
 
 }  // namespace assay::cpu

@@ -7,10 +7,15 @@
 namespace assay::cpu {
 
 // Pages for `bytes`, at least one, at an address that is aligned to them; nullptr, with errno, when the kernel refuses.
-// `length`: what munmap wants.
+// `length`: what unmap_pages() wants.
 void* map_pages(std::size_t bytes, std::size_t* length);
 // Backs every page now, by the thread whose share it will be under a static schedule (first touch decides the node).
 void touch_pages(void* address, std::size_t length);
+
+// Under the address sanitizer a touch of what follows the bytes in their last page is reported from here on until
+// unmap_pages(). Otherwise nothing.
+void forbid_rest(void* address, std::size_t bytes, std::size_t length);
+void unmap_pages(void* address, std::size_t length);
 
 // The same as a value. Empty where there was none to be had.
 class MappedPages {
