@@ -126,15 +126,16 @@ Account StepAccount::read(compute::Backend& backend, double tolerance, bool may_
 // so many places, and loss and state have to show what is left out.
 //
 // Top-k routing sends a few tokens to other experts, which changes whole terms of those experts' gradients: an H200 had
-// 5e-3 of their magnitude at the second step of four layers of Qwen3-30B-A3B. The limit is four times as far along.
+// 5e-3 of their magnitude at the second step of four layers of Qwen3-30B-A3B. From the second step on the limit is that
+// of the fifth, three times as much.
 void StepAccount::allow_for_earlier_steps(Account& account, bool picks_by_comparison) {
   constexpr std::array<double, marks_per_step> more{4, 16, 1};  // loss, results, state
   constexpr std::size_t results = 1, most_steps = 16;
-  const std::size_t pace = picks_by_comparison ? 4 : 1;
+  const std::size_t least_steps = picks_by_comparison ? 4 : 1;
   for (std::size_t i = marks_per_step; i < account.marks.size(); ++i) {
     const std::size_t kind = i % marks_per_step, steps_before = i / marks_per_step;
     account.marks[i].magnitude *=
-        more[kind] * (kind == results ? double(std::min(pace * steps_before, most_steps)) : 1.0);
+        more[kind] * (kind == results ? double(std::clamp(steps_before, least_steps, most_steps)) : 1.0);
   }
 }
 

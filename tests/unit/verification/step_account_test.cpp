@@ -191,7 +191,9 @@ TEST(StepAccountMarks, OfTokensThatPickTheirExpertsMayDifferByThoseThatGoElsewhe
   const double seen_at_second_step = 5.1e-3;
   EXPECT_GT(picking.tolerance * picking.marks[3 + 1].magnitude, 2 * seen_at_second_step);
   EXPECT_EQ(picking.marks[1].magnitude, other.marks[1].magnitude);
-  EXPECT_EQ(picking.marks[3 * 39 + 1].magnitude, other.marks[3 * 39 + 1].magnitude);
+  for (std::size_t step = 4; step < 40; ++step)
+    EXPECT_EQ(picking.marks[3 * step + 1].magnitude, other.marks[3 * step + 1].magnitude) << step;
+  EXPECT_LE(picking.tolerance * picking.marks[3 + 1].magnitude, 4 * seen_at_second_step);
   for (const std::size_t kind : {0, 2}) EXPECT_EQ(picking.marks[3 + kind].magnitude, other.marks[3 + kind].magnitude);
 }
 
