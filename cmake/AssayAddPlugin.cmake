@@ -112,13 +112,13 @@ function(assay_add_plugin name)
       target_compile_features(${name} PRIVATE cuda_std_20)
     endif()
   endif()
-  # Every result says which build of the plugin made it.
+  # Every result says which build of the plugin made it. A folder that changes the build type's options sets assay_build_label.
   set(build "${CMAKE_${linked_as}_COMPILER_ID} ${CMAKE_${linked_as}_COMPILER_VERSION}")
   if("CUDA" IN_LIST languages)
     string(APPEND build " nvcc ${CMAKE_CUDA_COMPILER_VERSION}")
   endif()
   target_compile_definitions(
-    ${name} PRIVATE "ASSAY_BUILD_INFO=\"${build} $<IF:$<BOOL:$<CONFIG>>,$<CONFIG>,unoptimised>\"")
+    ${name} PRIVATE "ASSAY_BUILD_INFO=\"${build} $<IF:$<BOOL:$<CONFIG>>,$<CONFIG>,unoptimised>${assay_build_label}\"")
   target_link_options(${name} PRIVATE "LINKER:--version-script=${_assay_version_script}")
   # The sanitizers' runtime is resolved by the executable, so -z defs would refuse a sanitized plugin.
   if(NOT ASSAY_SANITIZE)

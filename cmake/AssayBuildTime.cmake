@@ -39,6 +39,11 @@ option(ASSAY_QUICK_KERNELS "Compile the CUDA kernels to see that they compile, a
 # What sdk/ and plugins/ are then compiled with. g++ takes what it has not inlined there for uninitialised.
 set(ASSAY_QUICK_OPTIONS "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O1>"
                         "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>")
+# What their builds are then called, behind the build type (ASSAY_BUILD_INFO); `host/execution/run/build_note` looks for it.
+set(ASSAY_QUICK_LABEL "")
+if(ASSAY_QUICK_KERNELS)
+  set(ASSAY_QUICK_LABEL "$<$<CONFIG:Release>: -O1, not optimised>")
+endif()
 
 # ---- precompiled headers ---------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ while(rest MATCHES "[^\n]")
   elseif(status STREQUAL "unsupported")
     math(EXPR unsupported "${unsupported} + 1")
     string(JSON reason GET "${record}" reason)
-    # What is refused once the plugin has the device may be a separate mistake: a tensor of another type.
+    # What is refused once the plugin has the device may be the plugin's mistake: a tensor of another type.
     string(JSON stage ERROR_VARIABLE none GET "${record}" stage)
     if(stage MATCHES "^(setup|warmup|measure|finish|verify)$")
       string(APPEND refused "\n  case ${number} is unsupported in its stage ${stage}: ${reason}")

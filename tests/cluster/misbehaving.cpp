@@ -1,4 +1,4 @@
-// A workload for the tests of batches: short, whose parameters say how to misbehave, and it leaves a mark for each
+// A short workload for the tests of batches: its parameters say how to misbehave, and it leaves a mark for each
 // start, so that a test knows when to take its machine away, and how often each case was begun.
 #include <assay/comm.h>
 #include <signal.h>

@@ -155,6 +155,9 @@ NOTES_OF_NOISE = [
     r"\d+ threads?: .* kept busy by other processes .*",
     r".* waited for the processors? .*",
     r"other guests .*",
+    # Of a build, and in a table, whose cell has the note's two halves apart.
+    r"not optimised: .*",
+    r"times may be many times too long: .*",
 ]
 
 # Numbers and names within a text that is otherwise compared to the letter.
@@ -164,7 +167,7 @@ IN_TEXTS = [
     (r"\d+ bytes free", "<n> bytes free", NOISE),
     (r"\[127\.0\.0\.1\]:\d+", "[127.0.0.1]:<port>", "the system chooses the port"),
     (r"pair\.cc:\d+\] [^\[)]*", "pair.cc:<line>] <why>", "where Gloo notices first that its peer is gone"),
-    (r"\(GNU [\d.]+ [A-Z]\w+\)", "(<compiler>)", IDENTITY),
+    (r"\(GNU [\d.]+ [A-Z]\w+( -O1, not optimised)?\)", "(<compiler>)", IDENTITY),
     (r"time: [\d.:]+( s)? in \d+ cases?: .*", "time: <times>", TIME),
     (r"measured for [\d.e-]+ s", "measured for <n> s", TIME),
 ]

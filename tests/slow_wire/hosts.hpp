@@ -1,4 +1,4 @@
-// Processes that believe to be their own machines: each has a name and a network with one device, whose packets
+// Processes that take themselves for separate machines: each has a name and a network with one device, whose packets
 // come out of a file of this process, and what is written to that file comes in. Nothing of it outlives the processes.
 #pragma once
 #include <sys/types.h>

@@ -105,7 +105,7 @@ class SshHosts:
 
     @staticmethod
     def _end(server):
-        # Its connections are their own processes, and end with the programs that they run.
+        # Each of its connections is a separate process, and ends with the programs that it runs.
         for pid in children(server.pid):
             os.kill(pid, signal.SIGKILL)
         server.kill()

@@ -78,8 +78,9 @@ double add_case(const record::CaseRecord& record, int process, double begin_us, 
   const record::WallTimes& wall = record.result.wall;
   double stage_us = begin_us, measure_us = begin_us;
   std::vector<std::pair<const char*, double>> stages;
-  for (const auto& [name, time] : record::WallTimes::stages())
-    if (const record::Number& seconds = wall.*time; seconds && *seconds > 0) stages.emplace_back(name, *seconds * 1e6);
+  for (const record::WallTimes::Row& row : record::WallTimes::stages())
+    if (const record::Number& seconds = wall.*row.time; seconds && *seconds > 0)
+      stages.emplace_back(row.name, *seconds * 1e6);
   double all_us = 0;
   for (const auto& [name, us] : stages) all_us += us;
   // An imported case has steps alone.

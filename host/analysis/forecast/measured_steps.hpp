@@ -24,7 +24,7 @@ struct MeasuredStep {
   int records = 1;                                // whose mean this is
   Link link;
   int machines = 1;
-  // On a CPU: so many ranks of a machine, with as many threads as these, have separate processors. Not known: each
+  // On a CPU: so many ranks of a machine, with as many threads as these, have their own processors. Not known: each
   // has its own device.
   std::optional<double> ranks_at_full_speed;
 };

@@ -34,7 +34,7 @@ struct Link {
   std::vector<Algorithm> algorithms() const;
 };
 
-// What one collective asks of one rank.
+// What one rank does in one collective.
 struct Demand {
   double steps = 0;     // messages that wait for one another
   double messages = 0;  // of direct: that a rank sends. Of the others each step is one, and this is 0

@@ -95,7 +95,7 @@ std::string environment_of(const std::string& file_name, const std::string& sha2
 class EarlierImports {
  public:
   // The run that has the same file; nothing where there is none. `stamp`: of the time that the user gives, which
-  // distinguishes measurements apart; "" where he gives none.
+  // distinguishes measurements; "" where he gives none.
   std::optional<fs::path> find(const fs::path& runs, const std::string& sha256, const std::string& stamp) {
     const auto [first, last] = of(runs).equal_range(sha256);
     for (auto each = first; each != last; ++each)

@@ -53,7 +53,7 @@ void print_resumption(const experiment::Experiment& experiment, const run::Previ
   }
 }
 
-// Prints why nothing could be planned; that is no mistake.
+// The plan, or why there is none, which is printed and is no mistake of the experiment.
 struct DryRun {
   std::optional<ExperimentPlan> planned;
   std::string why_not_planned;

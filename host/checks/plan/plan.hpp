@@ -1,4 +1,4 @@
-// The plan of a run, made before it runs: for each case its memory and whether that fits, the least time of a step
+// What cases will take, before they run: for each case its memory and whether that fits, the least time of a step
 // and the one to be expected, and for all of them node-hours and disk.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Reads the file of a shared library without opening it: which symbols it offers to others, and whether it is
+// Reads the file of a shared library without loading it: which symbols it offers to others, and whether it is
 // whole.
 #pragma once
 #include <filesystem>

@@ -198,7 +198,7 @@ std::optional<Mistake> number_beyond(std::string_view text, const std::string& f
   const std::string said(error.description());
   const std::size_t begin = said.find('\''), end = said.find('\'', begin == std::string::npos ? begin : begin + 1);
   if (end == std::string::npos) return std::nullopt;
-  // A real that is too large is only "no value" to it.
+  // Of a real that is too large the parser says only that it could not be interpreted.
   const bool is_beyond =
       said.find("not representable", end) != std::string::npos ||
       (said.find("floating-point") < begin && said.find("could not be interpreted", end) != said.npos);

@@ -1,5 +1,5 @@
-// Content hashes: FNV-1a of 64 bits as 16 hexadecimal digits. They show what changed; they are no defence against
-// anyone who wants two things to look equal.
+// Content hashes: FNV-1a of 64 bits as 16 hexadecimal digits. They show whether something changed; they are no defence
+// against anyone who wants two things to look equal.
 #pragma once
 #include "experiment/experiment.hpp"
 

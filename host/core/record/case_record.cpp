@@ -19,7 +19,8 @@ std::string measurement_key(const CaseRecord& record) {
   // Two imports of one file, where the second was asked for, differ by this.
   key += '\n' + record.environment;
   // Short steps may take the same time to the clock's tick; stages do not.
-  for (const auto& [name, time] : WallTimes::all()) key += fmt::format("\n{}", (record.result.wall.*time).value_or(0));
+  for (const WallTimes::Row& row : WallTimes::all())
+    key += fmt::format("\n{}", (record.result.wall.*row.time).value_or(0));
   if (step)
     key += fmt::format("\n{} {} {}", step->mean_ms.value_or(0), step->std_ms.value_or(0), step->n.value_or(0));
   else

@@ -300,39 +300,40 @@ struct Straggler {
 struct WallTimes {
   Number case_s, load_s, create_s, setup_s, warmup_s, measure_s, finish_s, verify_s, repeat_s, peak_s, destroy_s;
   Named<double> setup_parts_s, verify_parts_s;  // by the names that the workload gives them
-  static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 11> all();
+  // `stage`: its place in the order of time, from 1; 0 where it is none of the stages.
+  struct Row {
+    const char* name = "";
+    Number WallTimes::*time = nullptr;
+    std::size_t stage = 0;
+  };
+  static constexpr std::array<Row, 11> all();
   // The stages alone, in the order of time. They add up to nearly the whole case.
-  static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 9> stages();
+  static constexpr std::array<Row, 9> stages();
   bool empty() const;
 };
-constexpr std::array<std::pair<const char*, Number WallTimes::*>, 11> WallTimes::all() {
+constexpr std::array<WallTimes::Row, 11> WallTimes::all() {
   // The first three as older records have them.
-  return {{{"measure", &WallTimes::measure_s},
-           {"setup", &WallTimes::setup_s},
-           {"case", &WallTimes::case_s},
-           {"load", &WallTimes::load_s},
-           {"create", &WallTimes::create_s},
-           {"warmup", &WallTimes::warmup_s},
-           {"finish", &WallTimes::finish_s},
-           {"verify", &WallTimes::verify_s},
-           {"repeat", &WallTimes::repeat_s},
-           {"peak", &WallTimes::peak_s},
-           {"destroy", &WallTimes::destroy_s}}};
+  return {{{"measure", &WallTimes::measure_s, 5},
+           {"setup", &WallTimes::setup_s, 3},
+           {"case", &WallTimes::case_s, 0},
+           {"load", &WallTimes::load_s, 1},
+           {"create", &WallTimes::create_s, 2},
+           {"warmup", &WallTimes::warmup_s, 4},
+           {"finish", &WallTimes::finish_s, 6},
+           {"verify", &WallTimes::verify_s, 7},
+           {"repeat", &WallTimes::repeat_s, 0},
+           {"peak", &WallTimes::peak_s, 8},
+           {"destroy", &WallTimes::destroy_s, 9}}};
 }
-constexpr std::array<std::pair<const char*, Number WallTimes::*>, 9> WallTimes::stages() {
-  return {{{"load", &WallTimes::load_s},
-           {"create", &WallTimes::create_s},
-           {"setup", &WallTimes::setup_s},
-           {"warmup", &WallTimes::warmup_s},
-           {"measure", &WallTimes::measure_s},
-           {"finish", &WallTimes::finish_s},
-           {"verify", &WallTimes::verify_s},
-           {"peak", &WallTimes::peak_s},
-           {"destroy", &WallTimes::destroy_s}}};
+constexpr std::array<WallTimes::Row, 9> WallTimes::stages() {
+  std::array<Row, 9> ordered;
+  for (const Row& row : all())
+    if (row.stage > 0) ordered.at(row.stage - 1) = row;
+  return ordered;
 }
 inline bool WallTimes::empty() const {
-  for (const auto& [name, time] : all())
-    if (this->*time) return false;
+  for (const Row& row : all())
+    if (this->*row.time) return false;
   return setup_parts_s.empty() && verify_parts_s.empty();
 }
 

@@ -22,7 +22,7 @@ struct EnvironmentFile {
   std::string id;    // 16 hexadecimal digits over the lasting facts, in whatever order they were captured
   std::string text;  // the lasting facts, and as "invocations" a list of all others
 };
-// The file of what was captured at one invocation. Nothing when the text is no JSON object.
+// The file with the facts that one invocation captured. Nothing when the text is no JSON object.
 std::optional<EnvironmentFile> environment_file(const std::string& captured);
 
 // Several files of one id as one: the first one, with the invocations of all, each once.

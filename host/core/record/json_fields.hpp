@@ -377,7 +377,7 @@ struct Fields<Straggler> {
 template <>
 struct Fields<WallTimes> {
   static void visit(auto&& field, auto& w) {
-    for (const auto& [name, time] : WallTimes::all())
+    for (const auto& [name, time, stage] : WallTimes::all())
       if (time == &WallTimes::measure_s || time == &WallTimes::warmup_s)  // of steps, not of the case's stages
         field.measured(name, w.*time);
       else

@@ -148,7 +148,7 @@ WallTimes largest_wall_times(const std::vector<const RankPart*>& ranks) {
     const WallTimes& own = rank->result.wall;
     if (own.setup_s.value_or(0) > largest.setup_s.value_or(0)) largest.setup_parts_s = own.setup_parts_s;
     if (own.verify_s.value_or(0) > largest.verify_s.value_or(0)) largest.verify_parts_s = own.verify_parts_s;
-    for (const auto& [name, time] : WallTimes::all()) keep_larger(largest.*time, own.*time);
+    for (const WallTimes::Row& row : WallTimes::all()) keep_larger(largest.*row.time, own.*row.time);
   }
   return largest;
 }

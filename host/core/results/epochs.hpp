@@ -7,7 +7,7 @@
 
 namespace assay::host::results {
 
-// A list for the records whose metric `measured_unit` is the word "epoch", of
+// The epochs of the records whose metric `measured_unit` is the word "epoch", as a list of
 //   {"case", "epoch" (from 1), "wall_time_s", "<items>_per_s" (of all ranks), "peak_memory_mib" and
 //   "utilisation_percent"
 //    (where epochs are long enough for it), what the workload reports of every step}.

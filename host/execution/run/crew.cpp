@@ -22,9 +22,8 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   try {
     gather(patience, interrupts);
   } catch (const wireup::WireupError& error) {
-    // The service's text begins with its internal name for the request.
     std::string text = error.what();
-    if (const std::string asked = fmt::format("exchange '{}': ", hello_name); text.starts_with(asked))
+    if (const std::string asked = hello_request(); text.starts_with(asked))
       text =
           fmt::format("the {} processes that {} did not all find one another: {} ([run] wireup_timeout){}",
                       launched.size, launched.who_tells(), text.substr(asked.size()),

@@ -5,9 +5,11 @@
 
 namespace assay::host::run {
 
+std::string hello_request() { return fmt::format("exchange '{}': ", hello_name); }
+
 std::string without_names(std::string text) {
-  for (const auto& [name, plain] : {std::pair{fmt::format("exchange '{}': ", hello_name), ""},
-                                    std::pair{fmt::format("of '{}' ", crew_group), "of this launch "}})
+  for (const auto& [name, plain] :
+       {std::pair{hello_request(), ""}, std::pair{fmt::format("of '{}' ", crew_group), "of this launch "}})
     if (const std::size_t at = text.find(name); at != std::string::npos) text.replace(at, name.size(), plain);
   return text;
 }

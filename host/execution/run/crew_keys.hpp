@@ -15,6 +15,9 @@ namespace assay::host::run {
 inline constexpr const char* crew_group = "crew/";
 inline constexpr const char* hello_name = "crew/hello";
 
+// The service's texts on a hello that failed begin with this, its name for the request.
+std::string hello_request();
+
 // A text of the service for people: without its names for what the crew asks of it.
 std::string without_names(std::string text);
 

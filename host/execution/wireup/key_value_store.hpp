@@ -58,7 +58,7 @@ class KeyValueStore final : public KeyValue {
   // under it that have no value, fail at once with `text`. It replaces the text of an earlier loss of the same rank.
   void lose(std::string_view group, std::span<const std::int32_t> ranks, std::string_view text);
 
-  // Reports keys set, and of members that join, leave or are lost, under the prefix.
+  // Reports keys that are set under the prefix, and members that join it, leave it or are lost.
   std::shared_ptr<Watch> watch(std::string_view prefix);
 
   // The same waits for a caller that must not block. `done` is called once, from any thread or from within the call,

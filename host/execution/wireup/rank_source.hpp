@@ -43,8 +43,8 @@ struct LaunchedRank {
   std::optional<ExplicitRendezvous> rendezvous;
 
   bool is_by_hand() const { return launcher == "ASSAY_RANK"; }
-  // Who says how many there are, before a number or a relative clause's object: "Slurm has started", and of variables
-  // that somebody has set by hand "ASSAY_RANKS names", since nobody knows whether he has started them.
+  // Who says how many there are, before a number or a relative clause's object: "Slurm has started"; where somebody has
+  // set the variables by hand "ASSAY_RANKS names", since nobody knows whether he has started them.
   std::string who_tells() const;
 };
 

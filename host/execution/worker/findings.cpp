@@ -69,7 +69,7 @@ std::string remedy_for_waiting(const telemetry::Contention& contention, std::int
   const auto busy = static_cast<std::int64_t>(contention.busy_threads.value_or(0));
   const std::int64_t fewer = std::clamp<std::int64_t>(threads - std::max<std::int64_t>(busy - left, 0), 1,
                                                       std::max<std::int64_t>(1, contention.processors));
-  const std::string own = "give the run separate processors (taskset, or a job of whole cores)";
+  const std::string own = "give the run processors that nothing else uses (taskset, or a job of whole cores)";
   return fewer < threads ? fmt::format("use fewer threads ([run] threads = {}), or {}", fewer, own) : own;
 }
 

@@ -101,7 +101,8 @@ def check_counts(test):
     assert f"--log-file {test.folder}/ncu_case-0001.csv" in log and "--launch-count 1000 " in log, log
 
     assert not [key for key in OF_CLOCKS if key in record], record
-    assert len(record["notes"]) == 1 and "no measurement" in record["notes"][0], record["notes"]
+    notes = [note for note in record["notes"] if not note.startswith("not optimised: ")]  # as the build is
+    assert len(notes) == 1 and "no measurement" in notes[0], record["notes"]
     ncu = record["ncu"]
     assert (ncu["version"], ncu["launches"], ncu["at_limit"]) == ("2025.3.1.0", 3, False), ncu
     gemm, norm = ncu["kernels"]

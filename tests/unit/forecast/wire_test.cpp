@@ -89,7 +89,7 @@ TEST(Wire, BetweenMachinesTheTimeOfAMessageIsTakenWhereRanksShowIt) {
   EXPECT_NEAR(of_two->latency_s / 20e-3, 1, 1e-9);
   EXPECT_EQ(of_two->message_s, 0);
   EXPECT_EQ(of_two->rank_counts, 1u);
-  // A difference of a few percent is no message.
+  // Times that differ by a few percent do not show a time for each message.
   EXPECT_EQ(fitted(Algorithm::direct, direct_points(gloo_between, far, {2, 4}, 0.03))->message_s, 0);
   const Wire busy{.algorithm = Algorithm::direct, .latency_s = 50e-6, .message_s = 10e-6, .seconds_per_byte = 1 / 1e9};
   const auto both = fitted(Algorithm::direct, direct_points(gloo_between, busy, {2, 4, 8}));

@@ -129,7 +129,7 @@ TEST(NcuTable, WhatCannotBeUsedIsAProblemInWords) {
 
 TEST(NcuTable, OneThatWasCutAnywhereIsNotUsed) {
   const std::string whole = head + units + two_rows;
-  // Right behind a row it is not known; that of the last row may be without its end of line.
+  // Nobody can see a cut right behind a row; the last row may be without its end of line.
   const std::size_t behind_first = whole.find("\"1\",\"7\"");
   for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
     if (length == behind_first || length + 1 == behind_first) continue;

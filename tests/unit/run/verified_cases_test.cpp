@@ -94,7 +94,7 @@ TEST_F(VerifiedCasesTest, WhatComputesWhatIsWrongIsWrong) {
   EXPECT_FALSE(first_.known_wrong(planned(2)).has_value());
 }
 
-// Steps of one case that are too fast do not show those of another.
+// Steps of one case that are too fast are no finding on those of another.
 TEST_F(VerifiedCasesTest, WhatIsWrongWithTheStepsOfOneCaseIsItsOwn) {
   for (const char* part : {"repeated_steps", "new_objects", "peak"})
     first_.add(planned(0), wrong_record_of(planned(0), part));

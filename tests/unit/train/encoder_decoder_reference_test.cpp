@@ -1,5 +1,5 @@
 // The float64 encoder-decoder against PyTorch's nn.Transformer in float64, whose logits, loss and gradients lie in
-// tests/data/encoder_decoder; and, with masks of dropout, which PyTorch draws otherwise, against its own differences
+// tests/data/encoder_decoder; and, with masks of dropout, which PyTorch draws otherwise, against differences of its own
 // loss.
 #include <assay/verification/encoder_decoder_reference.hpp>
 

@@ -20,7 +20,8 @@ std::string note_of(const telemetry::Contention& contention, std::int64_t thread
   return notes.empty() ? "" : notes.back();
 }
 
-constexpr const char* own_processors = "give the run separate processors (taskset, or a job of whole cores)";
+constexpr const char* own_processors =
+    "give the run processors that nothing else uses (taskset, or a job of whole cores)";
 
 TEST(ContentionNotes, NameTheThreadsThatAreTooMany) {
   EXPECT_EQ(

@@ -9,7 +9,7 @@ namespace assay::comm {
 enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_receive };
 
 // Up to here messages are small: Gloo here sends all of an all-reduce to every rank then, and shares of larger ones.
-// The host, which knows no room of the sdk, has the same in host/analysis/scaling/wire.hpp.
+// The host, which knows no room of the sdk, has the same in host/analysis/forecast/wire.hpp.
 inline constexpr std::size_t small_message_bytes = 16 * 1024;
 
 // One rank's buffers, in elements. `larger` is the size that is asked for: both buffers of all_reduce, broadcast,
