@@ -40,7 +40,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto look = 200ms;
-constexpr int exit_of_unhealthy = 75;       // of a shard's script, as of `assay run --node-ready`
 constexpr auto patience_with_others = 30s;  // runners of a group that have not started yet
 
 void say(const std::string& text) {
@@ -243,7 +242,7 @@ class Runner {
     for (std::int64_t start = 0; start < submission_.attempts; ++start, ++restart) {
       const shard::JobStart job{fmt::format("{}_{}", *array.job, task), restart};
       const std::optional<int> code = run_script(array, task, group, job);
-      is_healthy = code != exit_of_unhealthy;
+      is_healthy = code != exit_unhealthy;
       if (!is_healthy && array.shape.node.empty() && given_back + 1 < submission_.attempts) {
         say(fmt::format("shard {}-{:04}: given back, since a node fails the health check", array.number, task));
         give_back_task(run_, array.number, task, host_);

@@ -14,6 +14,7 @@
 
 #include "batch/container.hpp"
 #include "batch/status.hpp"
+#include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
@@ -297,9 +298,7 @@ std::string hosts_script(const ScriptInput& input) {
       fmt::format("{}{} run {}/experiment.toml --shard \"$S\"{}", container_words(input), program_of(input).string(),
                   input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
   // The runner gives the shard back to other hosts.
-  text += node_ready_text(assay_run, fmt::format("  [ $R != 75 ] || {{ echo \"$O\"; {{ {}; }} "
-                                                 ">\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit 75; }}\n",
-                                                 complaint_in_answer));
+  text += node_ready_text(assay_run, unhealthy_text(exit_unhealthy));
   text += fmt::format("exec {} --until \"$END\"\n", assay_run);
   return text;
 }

@@ -13,6 +13,7 @@
 
 #include "batch/container.hpp"
 #include "common/command.hpp"
+#include "common/exit_code.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -40,9 +41,7 @@ std::string pod_script(const ScriptInput& input) {
   const std::string assay_run =
       fmt::format("{} run {}/experiment.toml --shard \"$S\"", program_of(input).string(), input.run.string());
   // Another pod may come to another node.
-  text += node_ready_text(assay_run, fmt::format("  [ $R != 75 ] || {{ echo \"$O\"; {{ {}; }} "
-                                                 ">\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit 1; }}\n",
-                                                 complaint_in_answer));
+  text += node_ready_text(assay_run, unhealthy_text(exit_failed));
   text += assay_run + " --until \"$END\"\n";
   text += fmt::format(
       "case $(cat \"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\" 2>/dev/null) in\n"

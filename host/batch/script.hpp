@@ -33,10 +33,10 @@ std::string unready_text(const std::string& start, int exit_code);
 std::string prologue_text(const Site& site);
 
 // Whether the nodes are as they have to be: `command --node-ready`, whose complaint is the reason of unready().
-// `unhealthy`: lines for the site's health check, whose exit code 75 stands in R, with its answer in O.
+// `unhealthy`: lines for the site's health check, whose exit code exit_unhealthy stands in R, with its answer in O.
 std::string node_ready_text(const std::string& command, const std::string& unhealthy);
-// The complaint in O, as one line: words of a script that print it.
-extern const char* const complaint_in_answer;
+// Such lines, of scripts with ASSAY_JOB_ID and ASSAY_JOB_RESTART: they leave the reason and end with `exit_code`.
+std::string unhealthy_text(int exit_code);
 
 // The script of the job that comes after all arrays of a round: it collects, and then runs the site's lines with
 // ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`).

@@ -122,7 +122,7 @@ int look_at_node(const RunRequest& request, const fs::path& experiment_toml, con
   const shard::NodeHealth health = run::check_node_health(shard::batch_of_shard(folder), question.node,
                                                           request.job_start(), question.plan.promised.health);
   for (const std::string& problem : health.problems) complain("it fails the site's health check: " + problem);
-  return health.is_healthy() ? exit_ok : run::exit_unhealthy;
+  return health.is_healthy() ? exit_ok : exit_unhealthy;
 }
 
 int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const std::vector<fs::path>& files,
