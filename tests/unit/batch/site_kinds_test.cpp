@@ -16,6 +16,7 @@
 #include "batch_run.hpp"
 #include "common/command.hpp"
 #include "common/host_name.hpp"
+#include "hosts/host_launch.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -36,6 +37,23 @@ TEST(SitesOfHosts, NeighboursRunCasesOnSeveralNodes) {
   EXPECT_EQ(group_of(named, hosts, "a"), (Names{"d", "a"})) << "as they are named, the leader first";
   EXPECT_EQ(group_of(named, hosts, "b"), Names{});
   EXPECT_EQ(group_of(one, hosts, "z"), Names{});
+}
+
+TEST(SitesOfHosts, AnUnhealthyNodeOfAGroupIsKnownWhateverTheOthersSay) {
+  using Codes = std::vector<std::optional<int>>;
+  for (const auto& [codes, expected] : std::vector<std::pair<Codes, int>>{{{0, 0}, 0},
+                                                                          {{0, 75, 0}, 75},
+                                                                          {{1, 75}, 75},
+                                                                          {{75, 1}, 75},
+                                                                          {{0, 75, 1}, 75},
+                                                                          {{{}, 75, {}}, 75},
+                                                                          {{2, 1}, 2},
+                                                                          {{0, 2, 1, 0}, 1},
+                                                                          {{0, 2, {}}, 2},
+                                                                          {{0, {}}, 1},
+                                                                          {{{}, 0}, 1},
+                                                                          {{130, 0}, 130}})
+    EXPECT_EQ(hosts::exit_code_of_ranks_alone(codes), expected) << ::testing::PrintToString(codes);
 }
 
 TEST_F(KindsOfSites, AClaimIsWholeAndATornOneIsFreeAfterAWhile) {
