@@ -81,6 +81,7 @@ class Launch {
                             {"folder", fs::current_path().string()},
                             {"environment", passed_environment()},
                             {"arguments", launch_.arguments},
+                            {"remedy", launch_.remedy},
                             {"ranks", std::move(ranks)}});
     }
   }
@@ -161,8 +162,8 @@ class Launch {
     if (!is_told_to_end_) complain(text + "; all ranks end");
     // Nobody else says so: rank 0 is gone, or its host is.
     if (!is_told_to_end_ && is_first && !launch_.shared_folder.empty())
-      complain(fmt::format("finished cases are kept on {} below {}; --resume runs the rest", launch_.hosts.front().name,
-                           launch_.shared_folder.string()));
+      complain(fmt::format("finished cases are kept on {} below {}; {}", launch_.hosts.front().name,
+                           launch_.shared_folder.string(), launch_.remedy));
     has_lost_ = true;
     end_by(Clock::now() + (is_first ? 0s : patience_after_loss));
   }

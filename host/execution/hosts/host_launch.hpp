@@ -18,6 +18,7 @@ struct HostLaunch {
   std::vector<std::filesystem::path> files;  // that must be the same on all hosts, beside the program and its libraries
   std::filesystem::path shared_folder;       // of results
   bool is_each_alone = false;                // no rank waits for another one: none ends because one has ended
+  std::string remedy = "--resume runs the rest";  // after a loss, for people
 };
 
 // Returns rank 0's exit code; 130 after an interrupt, 1 where a rank or a host was lost; with `is_each_alone` that of
