@@ -125,10 +125,7 @@ class Runner {
 
  private:
   bool is_told_to_end() const { return interrupts_.count()->load() > 0; }
-  bool is_cancelled(const SubmittedArray& array) const {
-    std::error_code ignored;
-    return fs::exists(cancelled_file(run_, *array.job), ignored);
-  }
+  bool is_cancelled(const SubmittedArray& array) const { return batch::is_cancelled(run_, array); }
   bool is_alive(const std::string& host) const {
     const auto state = read_runner_state(run_, host);
     return state && state->is_alive(seconds_since_1970());

@@ -16,6 +16,7 @@
 #include "batch_run.hpp"
 #include "common/command.hpp"
 #include "common/host_name.hpp"
+#include "common/utc.hpp"
 #include "hosts/host_launch.hpp"
 
 namespace assay::host::batch {
@@ -122,6 +123,24 @@ TEST_F(KindsOfSites, AQueueThatCannotBeReadIsAnErrorOfTheScheduler) {
   EXPECT_THROW(scheduler->queue(), SchedulerError);
   EXPECT_THROW(jobs_of_kubernetes("no JSON"), SchedulerError);
   EXPECT_THROW(jobs_of_kubernetes(R"({"items": [{"kind": 7}]})"), SchedulerError);
+}
+
+TEST_F(KindsOfSites, WhatIsCancelledOnHostsHasTheMarkOfEachKind) {
+  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  submit({{0}});
+  submit({{0}});
+  give_job(0, "hosts-1");
+  give_job(1, "hosts-2");
+  create_folders(hosts_folder(run_));
+  write_runner_state(run_, {"a", "running", 0, getpid(), "", seconds_since_1970()});
+  const auto scheduler = scheduler_of(submission_, run_);
+  ASSERT_EQ(scheduler->queue().size(), 2U);
+  mark_cancelled(run_, submission_.arrays[0]);
+  ASSERT_EQ(scheduler->queue().size(), 1U) << "no runner takes a task of the first";
+  EXPECT_EQ(scheduler->queue()[0].array, "hosts-2");
+  scheduler->cancel({{"hosts-2", ""}});
+  EXPECT_TRUE(is_cancelled(run_, submission_.arrays[1]));
+  EXPECT_TRUE(scheduler->queue().empty());
 }
 
 TEST_F(KindsOfSites, HostsThatAGroupNeedsAreNoPlacesOfOtherJobs) {
