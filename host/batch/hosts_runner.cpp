@@ -26,6 +26,7 @@
 #include "common/files.hpp"
 #include "common/sha256.hpp"
 #include "common/utc.hpp"
+#include "hosts/host_check.hpp"
 #include "hosts/host_connections.hpp"
 #include "launch/signals.hpp"
 #include "shard/attempt.hpp"
@@ -133,10 +134,7 @@ class Runner {
 
   // Opened before the first sign of life: `assay submit` reports a runner that gives none.
   static Fd opened_turn(const std::string& host) {
-    std::string name = host;
-    for (char& c : name)
-      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    const fs::path file = folder_of_locks("/tmp") / fmt::format("runner-{}.lock", name);
+    const fs::path file = lock_of_machine(folder_of_locks("/tmp"), host);
     Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd) throw_storage_error("open", file, errno);
     return fd;
@@ -333,6 +331,14 @@ fs::path folder_of_locks(const fs::path& tmp) {
                     "it has to be removed, or be yours with mode 0700",
                     folder.string()));
   return folder;
+}
+
+fs::path lock_of_machine(const fs::path& folder, const std::string& host) {
+  std::string name = hosts::machine_id();
+  if (name.empty()) name = host;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return folder / fmt::format("runner-{}.lock", name);
 }
 
 int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {

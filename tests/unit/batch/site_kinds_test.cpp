@@ -97,6 +97,15 @@ TEST_F(KindsOfSites, LocksAreInAFolderOfTheUserAlone) {
   EXPECT_THROW(folder_of_locks(tmp), SchedulerError) << "open to others";
 }
 
+TEST_F(KindsOfSites, AMachineHasOneLockByWhicheverName) {
+  EXPECT_EQ(lock_of_machine("/l", "n1"), lock_of_machine("/l", "user@n1"));
+  const auto plain = lock_of_machine("/l", "n1");
+  ::setenv("ASSAY_HOSTS_MACHINE", "another", 1);
+  EXPECT_EQ(lock_of_machine("/l", "n1"), "/l/runner-another.lock");
+  ::unsetenv("ASSAY_HOSTS_MACHINE");
+  EXPECT_NE(plain, "/l/runner-n1.lock");
+}
+
 TEST_F(KindsOfSites, ARunnerIsKnownByItsLastSignOfLife) {
   create_folders(hosts_folder(run_));
   EXPECT_FALSE(read_runner_state(run_, "user@b:2"));
