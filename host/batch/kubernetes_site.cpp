@@ -26,6 +26,15 @@ constexpr const char* name_begins = "assay-";
 constexpr const char* container_name = "shard";
 constexpr int exit_final = 65;  // of a pod whose index gets no other one
 
+// What the pod of one index prints goes to the pod's log, and to a file that outlives the pod. The argument is its
+// script, in a shell of its own: one that ends early, at whatever line, is heard to its end.
+std::string pod_command(const ScriptInput& input) {
+  return fmt::format(
+      "bash -c \"$1\" 2>&1 | tee -a {}/batch/log/assay-{}_\"$JOB_COMPLETION_INDEX\".log\n"
+      "exit \"${{PIPESTATUS[0]}}\"\n",
+      input.run.string(), input.array.id);
+}
+
 // What the pod of one index runs.
 std::string pod_script(const ScriptInput& input) {
   const auto margin_s = static_cast<double>(input.site.limits.margin.count()) / 1000;
@@ -201,7 +210,7 @@ std::string kubernetes_manifest(const ScriptInput& input) {
   const Json container{
       {"name", container_name},
       {"image", site.image},
-      {"command", Json::array({"bash", "-c", pod_script(input)})},
+      {"command", Json::array({"bash", "-c", pod_command(input), "pod", pod_script(input)})},
       {"workingDir", input.run.string()},
       {"env", Json::array({{{"name", "NODE_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}})},
       {"resources", std::move(resources)},

@@ -13,6 +13,7 @@
 #include "batch/hosts_site.hpp"
 #include "batch/job_environment.hpp"
 #include "batch/kubernetes_site.hpp"
+#include "batch/status_command.hpp"
 #include "batch_run.hpp"
 #include "common/command.hpp"
 #include "common/host_name.hpp"
@@ -152,6 +153,31 @@ TEST_F(KindsOfSites, WhatIsCancelledOnHostsHasTheMarkOfEachKind) {
   EXPECT_TRUE(scheduler->queue().empty());
 }
 
+TEST_F(KindsOfSites, OnlySlurmExplainsAJobWithoutALogAsSlurmDoes) {
+  const auto said_of = [&](const std::string& kind, const std::string& ended) {
+    submission_.kind = kind, submission_.hosts = {"a"};
+    return scheduler_of(submission_, run_)->why_no_log(ended, "/r");
+  };
+  EXPECT_EQ(said_of("slurm", "CANCELLED by 1"), "it was cancelled before it began");
+  EXPECT_TRUE(
+      said_of("slurm", "FAILED, exit code 0:53, on n1").starts_with("its node cannot open the log, so it does"));
+  EXPECT_NE(said_of("slurm", "").find("or its node does not see /r"), std::string::npos);
+  EXPECT_EQ(said_of("ssh", ""), "");
+  EXPECT_EQ(said_of("kubernetes", ""), "");
+  submission_.kind = "slurm";
+  EXPECT_EQ(scheduler_of(submission_, run_)->shown_reason("None"), "Slurm has given no reason yet");
+}
+
+TEST_F(KindsOfSites, StatusSaysOfALostCaseOnHostsOnlyThatItHasNoLog) {
+  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  submit({{0}});
+  give_job(0, "hosts-1");
+  ::testing::internal::CaptureStdout();
+  show_status({.run = run_.string()});
+  const std::string said = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(said.find("job hosts-1_0 has left no log\n"), std::string::npos) << said;
+}
+
 TEST_F(KindsOfSites, HostsThatAGroupNeedsAreNoPlacesOfOtherJobs) {
   EXPECT_EQ(jobs_at_once({2, 8, ""}, 5, 5), 2);
   EXPECT_EQ(jobs_at_once({8, 8, ""}, 5, 5), 1);
@@ -246,7 +272,8 @@ class PodScript : public ::testing::Test {
   PodScript() {
     site_.kind = "kubernetes", site_.mount = folder_.path().string(), site_.image = "i", site_.volume = "v";
     array_.tasks = 1, array_.limit_s = 3600, array_.id = "1";
-    std::filesystem::create_directories(folder_ / "run/batch/shards/0-0000");
+    for (const char* folder : {"shards/0-0000", "log"})
+      std::filesystem::create_directories(folder_ / "run/batch" / folder);
   }
   nlohmann::json manifest() const {
     return nlohmann::json::parse(kubernetes_manifest({site_, array_, "x", folder_ / "run", folder_ / "assay", 5}));
@@ -273,6 +300,9 @@ TEST_F(PodScript, ANodeThatIsNotReadyEndsTheIndexAndAnUnhealthyOneThePod) {
   ready_ = "echo noise; echo 'assay: node n1: no GPU'; exit 1";
   EXPECT_EQ(exit_code("done"), 65);
   EXPECT_EQ(read_file(reason), "assay: node n1: no GPU\n");
+  EXPECT_EQ(read_file(folder_ / "run/batch/log/assay-1_0.log"),
+            "noise\nassay: node n1: no GPU\nassay: node n1: no GPU\n")
+      << "what the pod prints outlives it";
   std::filesystem::remove(reason);
   ready_ = "echo 'n2, rank 1: assay: node n2: slow'; exit 75";
   EXPECT_EQ(exit_code("done"), 1);
