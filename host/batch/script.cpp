@@ -86,6 +86,18 @@ std::vector<std::string> place_options(const Site& site, const Shape& shape, dou
   return options;
 }
 
+ScriptInput script_input(const Site& site, const SubmittedArray& array, const Submission& submission,
+                         const std::string& run_name, const fs::path& run, const fs::path& assay) {
+  const auto absolute = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
+  return {site,
+          array,
+          run_name,
+          absolute(run),
+          assay,
+          submission.attempts,
+          {absolute(submission.experiment_file), absolute(submission.plugin_file)}};
+}
+
 void check_run_path(const fs::path& path) { plain_path(path); }
 
 std::string end_script(const Site& site, const std::string& id, const std::string& run_name, const fs::path& run_folder,

@@ -19,6 +19,11 @@ struct ScriptInput {
   std::vector<std::filesystem::path> reads = {};  // files beside those of the run: the experiment, the plugin
 };
 
+// Of an array of the submission; paths become absolute.
+ScriptInput script_input(const Site& site, const SubmittedArray& array, const Submission& submission,
+                         const std::string& run_name, const std::filesystem::path& run,
+                         const std::filesystem::path& assay);
+
 // Throws SiteError as batch_script() does, before there is a folder.
 void check_run_path(const std::filesystem::path& path);
 
