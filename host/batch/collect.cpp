@@ -4,6 +4,7 @@
 #include "common/foreign_json.hpp"
 #include "common/parallel.hpp"
 #include "common/sha256.hpp"
+#include "record/json_tree.hpp"
 #include "results/case_order.hpp"
 #include "results/environments.hpp"
 #include "results/reader.hpp"
@@ -14,10 +15,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_set>
@@ -28,16 +29,41 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// One record as its line with its end, unparsed, in the text of its file: 10,000 of them are some 80 MB.
+// One record as its line with its end in the text of its file: 10,000 of them are some 80 MB.
 using Line = std::string_view;
 
-// The value of the first "key": in a line that assay wrote. No text of the user's has an unescaped quote, so none of
-// the keys that are asked for here stands in one.
-std::string_view text_after(Line line, std::string_view key) {
-  const std::size_t at = line.find(key);
-  if (at == std::string_view::npos) return {};
-  line.remove_prefix(at + key.size());
-  return line.substr(0, line.find_first_of("\",}"));
+// What is read of a record. Only members of the record itself count: users name parameters and axes as they like.
+struct Record {
+  Line line;
+  std::optional<std::int64_t> index;
+  std::string plugin_hash, started, device_kind;
+  std::vector<std::pair<std::string, std::string>> files;  // a role and a hash each
+};
+
+const record::JsonNode* member(const record::JsonNode* object, std::string_view key) {
+  if (!object || object->kind != record::JsonNode::Kind::object) return nullptr;
+  for (const record::JsonNode* each = object->begin(); each != object->end(); each = each->next())
+    if (each->key == key) return each;
+  return nullptr;
+}
+
+std::string text_in(const record::JsonNode* node) {
+  return node && node->kind == record::JsonNode::Kind::text ? std::string(node->text) : "";
+}
+
+Record record_of(Line line, record::JsonTree& tree) {
+  Record record;
+  record.line = line;
+  const record::JsonNode* root = tree.read(line);
+  if (const auto* index = member(root, "index"); index && index->kind == record::JsonNode::Kind::integer)
+    record.index = index->integer;
+  record.plugin_hash = text_in(member(member(root, "plugin"), "file_hash"));
+  record.started = text_in(member(root, "started"));
+  record.device_kind = text_in(member(member(root, "device"), "kind"));
+  if (const auto* files = member(root, "files"); files && files->kind == record::JsonNode::Kind::object)
+    for (const auto* file = files->begin(); file != files->end(); file = file->next())
+      record.files.emplace_back(file->key, text_in(file));
+  return record;
 }
 
 std::string text_of_file(const fs::path& cases_jsonl) {
@@ -79,24 +105,25 @@ std::vector<fs::path> folders_of(const std::vector<Part>& parts) {
   return folders;
 }
 
-bool has_index(const Part& part, std::string_view text) {
-  std::int64_t index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  return error == std::errc() && end == text.data() + text.size() &&
-         std::binary_search(part.indexes.begin(), part.indexes.end(), index);
+bool is_of(const Part& part, const Record& record) {
+  return (part.indexes.empty() ||
+          (record.index && std::binary_search(part.indexes.begin(), part.indexes.end(), *record.index))) &&
+         (part.plugin_hash.empty() || record.plugin_hash == part.plugin_hash);
 }
 
-bool is_of(const Part& part, Line line) {
-  return (part.indexes.empty() || has_index(part, text_after(line, "\"index\":"))) &&
-         (part.plugin_hash.empty() || text_after(line, "\"file_hash\":\"") == part.plugin_hash);
+std::vector<Record> records_of(std::string_view text) {
+  std::vector<Record> records;
+  record::JsonTree tree;
+  for (const Line line : lines_of(text)) records.push_back(record_of(line, tree));
+  return records;
 }
 
-void write_lines(const fs::path& cases_jsonl, const std::vector<Line>& lines) {
+void write_lines(const fs::path& cases_jsonl, const std::vector<Record>& records) {
   std::string text;
   std::size_t bytes = 0;
-  for (const Line line : lines) bytes += line.size();
+  for (const Record& record : records) bytes += record.line.size();
   text.reserve(bytes);
-  for (const Line line : lines) text += line;
+  for (const Record& record : records) text += record.line;
   write_file_atomically(cases_jsonl, text, Durable::yes);
 }
 
@@ -129,35 +156,17 @@ void check_one_build(const std::vector<fs::path>& folders) {
           short_hash(hashes.begin()->first), short_hash(std::next(hashes.begin())->first)));
 }
 
-// The same of a batch, whose records are there already: a note. Few records differ in what they say of files, so that
-// few are parsed.
-void note_builds(const std::vector<Line>& lines, const fs::path& run, std::vector<std::string>& notes) {
-  std::set<std::pair<std::string_view, std::string_view>> told;  // by kind of device
-  for (const Line line : lines) {
-    const std::size_t begin = line.find("\"files\":{");
-    const std::size_t end = begin == std::string_view::npos ? begin : line.find('}', begin);
-    if (end == std::string_view::npos) continue;
-    const std::size_t object = begin + std::string_view("\"files\":").size();
-    told.emplace(text_after(line, "\"device\":{\"kind\":\""), line.substr(object, end + 1 - object));
-  }
+// The same of a batch, whose records are there already: a note.
+void note_builds(const std::vector<Record>& records, const fs::path& run, std::vector<std::string>& notes) {
   Builds builds;
-  for (const auto& [kind, text] : told)
-    if (const Json files = json_or_discarded(text); files.is_object())
-      for (const auto& [role, hash] : files.items())
-        if (hash.is_string()) add_build(builds, role, std::string(kind), hash.get<std::string>(), run);
+  for (const Record& record : records)
+    for (const auto& [role, hash] : record.files) add_build(builds, role, record.device_kind, hash, run);
   for (const auto& [what, hashes] : builds)
     if (hashes.size() > 1)
       notes.push_back(
           fmt::format("its records were made with {} builds of the {}; `assay table --columns run,index,files.*` "
                       "says which",
                       hashes.size(), what));
-}
-
-void sort_by_start(std::vector<Line>& lines) {
-  std::vector<std::pair<std::string_view, Line>> by_start;
-  for (const Line line : lines) by_start.emplace_back(text_after(line, "\"started\":\""), line);
-  std::stable_sort(by_start.begin(), by_start.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::transform(by_start.begin(), by_start.end(), lines.begin(), [](const auto& each) { return each.second; });
 }
 
 // The last record of a case in the file counts. Parts come in the order in which they were submitted, whatever the
@@ -170,33 +179,42 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool b
   collected.notes = held.notes();
   const std::string own_text = text_of_file(held.cases_path());
   std::vector<std::string> texts(parts.size());
+  std::vector<std::vector<Record>> of_parts(parts.size());
   for_each_in_parallel(
-      parts.size(), [&](std::size_t i) { texts[i] = text_of_file(parts[i].folder / "cases.jsonl"); }, Work::waiting);
-  std::vector<Line> lines;
+      parts.size(),
+      [&](std::size_t i) {
+        texts[i] = text_of_file(parts[i].folder / "cases.jsonl");
+        of_parts[i] = records_of(texts[i]);
+      },
+      Work::waiting);
+  std::vector<Record> records;
   const std::vector<Line> own = lines_of(own_text);
   const std::size_t before = own.size();
   std::unordered_set<Line> known;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     std::size_t strange = 0;
-    for (const Line line : lines_of(texts[i]))
-      if (!is_of(parts[i], line))
+    for (Record& record : of_parts[i])
+      if (!is_of(parts[i], record))
         ++strange;
-      else if (known.insert(line).second)
-        lines.push_back(line);
+      else if (known.insert(record.line).second)
+        records.push_back(std::move(record));
     if (strange > 0)
       collected.notes.push_back(
           fmt::format("{}: {} record(s) of another plugin, or of cases that its shard does not have; they are left out",
                       (parts[i].folder / "cases.jsonl").string(), strange));
   }
+  record::JsonTree tree;
   for (const Line line : own)
-    if (!known.contains(line)) lines.push_back(line);
-  if (by_time) sort_by_start(lines);
-  note_builds(lines, run, collected.notes);
-  collected.records = static_cast<std::int64_t>(lines.size());
-  collected.added = static_cast<std::int64_t>(lines.size() - before);
+    if (!known.contains(line)) records.push_back(record_of(line, tree));
+  if (by_time)
+    std::stable_sort(records.begin(), records.end(),
+                     [](const auto& a, const auto& b) { return a.started < b.started; });
+  note_builds(records, run, collected.notes);
+  collected.records = static_cast<std::int64_t>(records.size());
+  collected.added = static_cast<std::int64_t>(records.size() - before);
   // Before the records that name them.
   results::merge_environments(run, folders_of(parts), collected.notes);
-  if (collected.added > 0) write_lines(held.cases_path(), lines);
+  if (collected.added > 0) write_lines(held.cases_path(), records);
   return collected;
 }
 

@@ -112,18 +112,19 @@ std::string container_words(const ScriptInput& input) {
                               fmt::join(names_of_runtimes(input.site.kind), ", ")));
 }
 
-std::vector<std::string> problems_of_container(const SiteContainer& container, const std::string& kind) {
+std::vector<ContainerProblem> problems_of_container(const SiteContainer& container, const std::string& kind) {
   const bool has_more =
       !container.runtime.empty() || !container.assay.empty() || !container.mounts.empty() || !container.options.empty();
   const std::vector<std::string> known = names_of_runtimes(kind);
-  if (container.image.empty())
-    return has_more ? std::vector<std::string>{fmt::format(
-                          "[{0}.container] has no image; expected container = {{ image = \"...\", runtime = \"{1}\" }}",
-                          kind, known.front())}
-                    : std::vector<std::string>{};
+  if (container.image.empty()) {
+    if (!has_more) return {};
+    return {{"image",
+             fmt::format("[{0}.container] has no image; expected container = {{ image = \"...\", runtime = \"{1}\" }}",
+                         kind, known.front())}};
+  }
   if (std::find(known.begin(), known.end(), container.runtime) == known.end())
-    return {fmt::format("[{}.container] runtime is \"{}\"; expected one of {}", kind, container.runtime,
-                        fmt::join(known, ", "))};
+    return {{"runtime", fmt::format("[{}.container] runtime is \"{}\"; expected one of {}", kind, container.runtime,
+                                    fmt::join(known, ", "))}};
   return {};
 }
 

@@ -18,7 +18,10 @@ std::string container_words(const ScriptInput& input);
 // The program that a script starts: of the container, of the site, or the one that submits.
 std::filesystem::path program_of(const ScriptInput& input);
 
-// Lines about the site file.
-std::vector<std::string> problems_of_container(const SiteContainer& container, const std::string& kind);
+struct ContainerProblem {
+  const char* key;  // of the site file's table, which the problem is about
+  std::string text;
+};
+std::vector<ContainerProblem> problems_of_container(const SiteContainer& container, const std::string& kind);
 
 }  // namespace assay::host::batch

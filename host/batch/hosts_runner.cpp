@@ -26,6 +26,7 @@
 #include "common/files.hpp"
 #include "common/sha256.hpp"
 #include "common/utc.hpp"
+#include "hosts/host_check.hpp"
 #include "hosts/host_connections.hpp"
 #include "launch/signals.hpp"
 #include "shard/attempt.hpp"
@@ -40,7 +41,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto look = 200ms;
-constexpr int exit_of_unhealthy = 75;       // of a shard's script, as of `assay run --node-ready`
 constexpr auto patience_with_others = 30s;  // runners of a group that have not started yet
 
 void say(const std::string& text) {
@@ -126,10 +126,7 @@ class Runner {
 
  private:
   bool is_told_to_end() const { return interrupts_.count()->load() > 0; }
-  bool is_cancelled(const SubmittedArray& array) const {
-    std::error_code ignored;
-    return fs::exists(cancelled_file(run_, *array.job), ignored);
-  }
+  bool is_cancelled(const SubmittedArray& array) const { return batch::is_cancelled(run_, array); }
   bool is_alive(const std::string& host) const {
     const auto state = read_runner_state(run_, host);
     return state && state->is_alive(seconds_since_1970());
@@ -137,10 +134,7 @@ class Runner {
 
   // Opened before the first sign of life: `assay submit` reports a runner that gives none.
   static Fd opened_turn(const std::string& host) {
-    std::string name = host;
-    for (char& c : name)
-      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    const fs::path file = folder_of_locks("/tmp") / fmt::format("runner-{}.lock", name);
+    const fs::path file = lock_of_machine(folder_of_locks("/tmp"), host);
     Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd) throw_storage_error("open", file, errno);
     return fd;
@@ -243,7 +237,7 @@ class Runner {
     for (std::int64_t start = 0; start < submission_.attempts; ++start, ++restart) {
       const shard::JobStart job{fmt::format("{}_{}", *array.job, task), restart};
       const std::optional<int> code = run_script(array, task, group, job);
-      is_healthy = code != exit_of_unhealthy;
+      is_healthy = code != exit_unhealthy;
       if (!is_healthy && array.shape.node.empty() && given_back + 1 < submission_.attempts) {
         say(fmt::format("shard {}-{:04}: given back, since a node fails the health check", array.number, task));
         give_back_task(run_, array.number, task, host_);
@@ -337,6 +331,14 @@ fs::path folder_of_locks(const fs::path& tmp) {
                     "it has to be removed, or be yours with mode 0700",
                     folder.string()));
   return folder;
+}
+
+fs::path lock_of_machine(const fs::path& folder, const std::string& host) {
+  std::string name = hosts::machine_id();
+  if (name.empty()) name = host;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return folder / fmt::format("runner-{}.lock", name);
 }
 
 int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {

@@ -14,6 +14,7 @@
 
 #include "batch/container.hpp"
 #include "batch/status.hpp"
+#include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
@@ -56,9 +57,6 @@ fs::path claim_file(const fs::path& run, std::int64_t array, std::int64_t task) 
 }
 fs::path ended_file(const fs::path& run, std::int64_t array, std::int64_t task) {
   return hosts_folder(run) / fmt::format("ended-{}-{}", array, task);
-}
-fs::path cancelled_file(const fs::path& run, const std::string& job) {
-  return hosts_folder(run) / ("cancelled-" + job);
 }
 
 std::string line_of_file(const fs::path& file) {
@@ -233,8 +231,7 @@ std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) c
     const bool can_start = std::any_of(alive.begin(), alive.end(), [&](const RunnerState& each) {
       return each.array <= array.number && !group_of(array.shape, hosts_, each.host).empty();
     });
-    if (!pending.tasks.empty() && can_start && !has_file(cancelled_file(run_, *array.job)))
-      jobs.push_back(std::move(pending));
+    if (!pending.tasks.empty() && can_start && !is_cancelled(run_, array)) jobs.push_back(std::move(pending));
   }
   return jobs;
 } catch (const StorageError& e) {
@@ -242,8 +239,9 @@ std::vector<QueuedJob> HostsScheduler::queue(const std::vector<std::int64_t>&) c
 }
 
 void HostsScheduler::cancel(const std::vector<SubmittedJob>& arrays) const {
-  for (const SubmittedJob& job : arrays)
-    write_file_atomically(cancelled_file(run_, job.number), "by assay cancel\n", Durable::yes);
+  for (const SubmittedArray& array : submission_.arrays)
+    if (std::any_of(arrays.begin(), arrays.end(), [&](const SubmittedJob& job) { return array.job == job.number; }))
+      mark_cancelled(run_, array);
   // Runners see the files, give their shard its grace, and then note its end.
   constexpr auto patience = grace_of_shard + 10s;
   for (const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -297,9 +295,7 @@ std::string hosts_script(const ScriptInput& input) {
       fmt::format("{}{} run {}/experiment.toml --shard \"$S\"{}", container_words(input), program_of(input).string(),
                   input.run.string(), input.array.shape.nodes > 1 ? " --hosts \"$ASSAY_JOB_HOSTS\"" : "");
   // The runner gives the shard back to other hosts.
-  text += node_ready_text(assay_run, fmt::format("  [ $R != 75 ] || {{ echo \"$O\"; {{ {}; }} "
-                                                 ">\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit 75; }}\n",
-                                                 complaint_in_answer));
+  text += node_ready_text(assay_run, unhealthy_text(exit_unhealthy));
   text += fmt::format("exec {} --until \"$END\"\n", assay_run);
   return text;
 }

@@ -4,7 +4,8 @@
 //   <run>/batch/hosts/n1.json          the runner of a host: what it is at, and when it last gave a sign of life
 //   <run>/batch/hosts/claim-0-3        array 0, task 3: the host that has taken it
 //   <run>/batch/hosts/ended-0-3        how that ended, in a word
-//   <run>/batch/hosts/cancelled-JOB    nobody takes a task of the array any more, and who is at one stops
+//   <run>/batch/cancelled/0            nobody takes a task of array 0 any more, and who is at one stops
+//   (submission.hpp)
 #pragma once
 #include <chrono>
 #include <filesystem>
@@ -56,7 +57,6 @@ bool claim_task(const std::filesystem::path& run, std::int64_t array, std::int64
 // Frees the task for other hosts, where it is this one's.
 void give_back_task(const std::filesystem::path& run, std::int64_t array, std::int64_t task, const std::string& host);
 std::filesystem::path ended_file(const std::filesystem::path& run, std::int64_t array, std::int64_t task);
-std::filesystem::path cancelled_file(const std::filesystem::path& run, const std::string& job);
 std::string line_of_file(const std::filesystem::path& file);  // without its line end; "" where there is none
 
 struct RunnerState {

@@ -13,6 +13,7 @@
 
 #include "batch/container.hpp"
 #include "common/command.hpp"
+#include "common/exit_code.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -24,6 +25,15 @@ constexpr const char* label = "assay-batch";  // of every Job and pod; its value
 constexpr const char* name_begins = "assay-";
 constexpr const char* container_name = "shard";
 constexpr int exit_final = 65;  // of a pod whose index gets no other one
+
+// What the pod of one index prints goes to the pod's log, and to a file that outlives the pod. The argument is its
+// script, in a shell of its own: one that ends early, at whatever line, is heard to its end.
+std::string pod_command(const ScriptInput& input) {
+  return fmt::format(
+      "bash -c \"$1\" 2>&1 | tee -a {}/batch/log/assay-{}_\"$JOB_COMPLETION_INDEX\".log\n"
+      "exit \"${{PIPESTATUS[0]}}\"\n",
+      input.run.string(), input.array.id);
+}
 
 // What the pod of one index runs.
 std::string pod_script(const ScriptInput& input) {
@@ -40,9 +50,7 @@ std::string pod_script(const ScriptInput& input) {
   const std::string assay_run =
       fmt::format("{} run {}/experiment.toml --shard \"$S\"", program_of(input).string(), input.run.string());
   // Another pod may come to another node.
-  text += node_ready_text(assay_run, fmt::format("  [ $R != 75 ] || {{ echo \"$O\"; {{ {}; }} "
-                                                 ">\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit 1; }}\n",
-                                                 complaint_in_answer));
+  text += node_ready_text(assay_run, unhealthy_text(exit_failed));
   text += assay_run + " --until \"$END\"\n";
   text += fmt::format(
       "case $(cat \"$S/verdict-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\" 2>/dev/null) in\n"
@@ -202,7 +210,7 @@ std::string kubernetes_manifest(const ScriptInput& input) {
   const Json container{
       {"name", container_name},
       {"image", site.image},
-      {"command", Json::array({"bash", "-c", pod_script(input)})},
+      {"command", Json::array({"bash", "-c", pod_command(input), "pod", pod_script(input)})},
       {"workingDir", input.run.string()},
       {"env", Json::array({{{"name", "NODE_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}})},
       {"resources", std::move(resources)},

@@ -42,6 +42,14 @@ class Scheduler {
   // How a job that has left the queue ended, while somebody still knows: "FAILED, exit code 0:53, on n1". "" where
   // nobody does.
   virtual std::string how_ended(const SubmittedJob&) const { return ""; }
+  // Why such a job may have left no log below the folder of its run, and what to do: how_ended() has said `ended`. ""
+  // where this kind of site knows no reason.
+  virtual std::string why_no_log(const std::string& ended, const std::string& run) const {
+    static_cast<void>(ended), static_cast<void>(run);
+    return "";
+  }
+  // The reason for which a job waits, as people read it.
+  virtual std::string shown_reason(const std::string& reason) const { return reason; }
   virtual std::vector<NodeState> nodes(const std::string& partition) const = 0;  // "": of all
   virtual std::int64_t array_size_max() const = 0;                               // jobs in one array
 };

@@ -2,6 +2,7 @@
 
 #include "batch/container.hpp"
 #include "batch/slurm_answers.hpp"
+#include "common/exit_code.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -39,12 +40,17 @@ std::string comma_list(std::string joined) {
   return joined;
 }
 
+// The complaint in O, as one line.
+constexpr const char* complaint_in_answer =
+    "sed -nE '/^(.*, rank [0-9]+: )?assay: /{s//assay: /p;q}' <<<\"$O\" | grep . || grep -v '^srun: error: .* task' "
+    "<<<\"$O\" | grep -m1 -i error || tail -n1 <<<\"$O\"";
+
 // Where the site's health check has failed, the job goes to other nodes, and so do those of the array that wait. Slurm
 // takes the list only for a job that waits: after the requeue, before which it lets this shell end.
 std::string elsewhere(const ScriptInput& input, const std::string& run) {
   std::string text = "  A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
-  text += fmt::format("  if [ $R = 75 ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",
-                      input.attempts - 1);
+  text += fmt::format("  if [ $R = {} ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",
+                      static_cast<int>(exit_unhealthy), input.attempts - 1);
   text +=
       fmt::format("    {{ {}; }} >\"$S/unready-$SLURM_JOB_ID-$N\"; echo \"$O\"; trap '' TERM\n", complaint_in_answer);
   text += fmt::format("    X={}; for F in {}/batch/unhealthy/*; do X=$X,${{F##*/}}; done\n",
@@ -78,6 +84,18 @@ std::vector<std::string> place_options(const Site& site, const Shape& shape, dou
   if (shape.node.empty()) add("exclude", fmt::format("{}", fmt::join(site.exclude, ",")));
   options.insert(options.end(), site.sbatch_extra.begin(), site.sbatch_extra.end());
   return options;
+}
+
+ScriptInput script_input(const Site& site, const SubmittedArray& array, const Submission& submission,
+                         const std::string& run_name, const fs::path& run, const fs::path& assay) {
+  const auto absolute = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
+  return {site,
+          array,
+          run_name,
+          absolute(run),
+          assay,
+          submission.attempts,
+          {absolute(submission.experiment_file), absolute(submission.plugin_file)}};
 }
 
 void check_run_path(const fs::path& path) { plain_path(path); }
@@ -126,13 +144,15 @@ std::string unready_text(const std::string& start, int exit_code) {
       start, exit_code);
 }
 
-const char* const complaint_in_answer =
-    "sed -nE '/^(.*, rank [0-9]+: )?assay: /{s//assay: /p;q}' <<<\"$O\" | grep . || grep -v '^srun: error: .* task' "
-    "<<<\"$O\" | grep -m1 -i error || tail -n1 <<<\"$O\"";
-
 std::string node_ready_text(const std::string& command, const std::string& unhealthy) {
   return fmt::format("O=$({} --node-ready 2>&1) || {{{}\n{}  echo \"$O\"; unready \"$({})\"; }}\n", command,
                      unhealthy.empty() ? "" : " R=$?", unhealthy, complaint_in_answer);
+}
+
+std::string unhealthy_text(int exit_code) {
+  return fmt::format(
+      "  [ $R != {} ] || {{ echo \"$O\"; {{ {}; }} >\"$S/unready-$ASSAY_JOB_ID-$ASSAY_JOB_RESTART\"; exit {}; }}\n",
+      static_cast<int>(exit_unhealthy), complaint_in_answer, exit_code);
 }
 
 std::string batch_script(const ScriptInput& input) {

@@ -19,6 +19,11 @@ struct ScriptInput {
   std::vector<std::filesystem::path> reads = {};  // files beside those of the run: the experiment, the plugin
 };
 
+// Of an array of the submission; paths become absolute.
+ScriptInput script_input(const Site& site, const SubmittedArray& array, const Submission& submission,
+                         const std::string& run_name, const std::filesystem::path& run,
+                         const std::filesystem::path& assay);
+
 // Throws SiteError as batch_script() does, before there is a folder.
 void check_run_path(const std::filesystem::path& path);
 
@@ -33,10 +38,10 @@ std::string unready_text(const std::string& start, int exit_code);
 std::string prologue_text(const Site& site);
 
 // Whether the nodes are as they have to be: `command --node-ready`, whose complaint is the reason of unready().
-// `unhealthy`: lines for the site's health check, whose exit code 75 stands in R, with its answer in O.
+// `unhealthy`: lines for the site's health check, whose exit code exit_unhealthy stands in R, with its answer in O.
 std::string node_ready_text(const std::string& command, const std::string& unhealthy);
-// The complaint in O, as one line: words of a script that print it.
-extern const char* const complaint_in_answer;
+// Such lines, of scripts with ASSAY_JOB_ID and ASSAY_JOB_RESTART: they leave the reason and end with `exit_code`.
+std::string unhealthy_text(int exit_code);
 
 // The script of the job that comes after all arrays of a round: it collects, and then runs the site's lines with
 // ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`).

@@ -8,7 +8,8 @@
 namespace assay::host::batch {
 
 // With quotes and backslashes resolved and variables left as they are. Nothing where the shell would read more than
-// words: a quote that is not closed, or an operator, a comment or a command outside of quotes.
+// words: a quote that is not closed; an operator, a pattern, braces or a comment outside of quotes; a command; or more
+// of a variable than "$NAME" and "${NAME}".
 std::optional<std::vector<std::string>> shell_words(std::string_view text);
 
 }  // namespace assay::host::batch

@@ -95,8 +95,11 @@ class SiteReader {
     expand_excluded();
     check_environment();
     if (mistakes_.empty())
-      for (const std::string& problem : problems_of_container(site_.container, site_.kind))
-        mistakes_.add(places_.contains("image") ? places_["image"] : start, problem);
+      for (const auto& [key, text] : problems_of_container(site_.container, site_.kind))
+        mistakes_.add(places_.contains(key)       ? places_[key]
+                      : places_.contains("image") ? places_["image"]
+                                                  : start,
+                      text);
     // A path is one beside the site file.
     if (std::string& file = site_.health.experiment; !file.empty())
       file = fs::absolute(site_.file.parent_path() / file).lexically_normal().string();

@@ -30,6 +30,19 @@ std::vector<QueuedJob> SlurmSite::queue(const std::vector<std::int64_t>& users) 
 
 std::string SlurmSite::how_ended(const SubmittedJob& job) const { return Slurm(job.cluster).how_ended(job.number); }
 
+std::string SlurmSite::why_no_log(const std::string& ended, const std::string& run) const {
+  if (ended.starts_with("CANCELLED")) return "it was cancelled before it began";
+  const std::string remedy = "submit with --output on a file system that login node and nodes share";
+  // Slurm's own number for a file of the job that its node cannot open.
+  if (ended.find("exit code 0:53") != std::string::npos)
+    return fmt::format("its node cannot open the log, so it does not see {}; {}", run, remedy);
+  return fmt::format("it was cancelled before it began, or its node does not see {}; then {}", run, remedy);
+}
+
+std::string SlurmSite::shown_reason(const std::string& reason) const {
+  return reason == "None" ? "Slurm has given no reason yet" : reason;
+}
+
 void SlurmSite::cancel(const std::vector<SubmittedJob>& arrays) const {
   std::map<std::string, std::vector<std::string>> numbers;  // by cluster
   for (const SubmittedJob& array : arrays) numbers[array.cluster].push_back(array.number);

@@ -21,6 +21,8 @@ class SlurmSite : public Scheduler {
                                            const std::vector<std::string>& arrays) const override;
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const override;
   std::string how_ended(const SubmittedJob& job) const override;
+  std::string why_no_log(const std::string& ended, const std::string& run) const override;
+  std::string shown_reason(const std::string& reason) const override;
   void cancel(const std::vector<SubmittedJob>& arrays) const override;
   std::vector<NodeState> nodes(const std::string& partition) const override;
   std::int64_t array_size_max() const override;

@@ -58,16 +58,6 @@ class Lines {
   std::size_t count_ = 0;
 };
 
-// Why a lost job may have left no log, by how Slurm says that it ended.
-std::string why_no_log(const std::string& ended, const fs::path& run) {
-  if (ended.starts_with("CANCELLED")) return "it was cancelled before it began";
-  const std::string remedy = "submit with --output on a file system that login node and nodes share";
-  // Slurm's own number for a file of the job that its node cannot open.
-  if (ended.find("exit code 0:53") != std::string::npos)
-    return fmt::format("its node cannot open the log, so it does not see {}; {}", run.string(), remedy);
-  return fmt::format("it was cancelled before it began, or its node does not see {}; then {}", run.string(), remedy);
-}
-
 // The last line of a job's log that says more than the reasons that status has printed: a prologue's own error
 // stands before them.
 std::string last_line_of(const std::string& log, const std::set<std::string>& printed) {
@@ -84,8 +74,9 @@ std::string last_line_of(const std::string& log, const std::set<std::string>& pr
   return "";
 }
 
-// Prints the last lines of the batch scripts of lost cases: they hold Slurm's own errors.
-void say_why_lost(const fs::path& run, const Submission& submission, const RunStatus& status) {
+// Prints the last lines of the batch scripts of lost cases: they hold errors of the scheduler, too.
+void say_why_lost(const fs::path& run, const Submission& submission, const Scheduler& scheduler,
+                  const RunStatus& status) {
   std::set<std::string> printed, reasons;
   for (const UnreadyStatus& each : status.unready) reasons.insert(each.start.reason);
   for (const CaseStatus& c : status.cases) {
@@ -94,10 +85,11 @@ void say_why_lost(const fs::path& run, const Submission& submission, const RunSt
     const fs::path log = batch_folder(run) / "log" / (c.job + ".log");
     std::error_code ignored;
     if (!fs::is_regular_file(log, ignored)) {
-      const std::string ended = scheduler_of(submission, run)
-                                    ->how_ended({c.job, submission.arrays[static_cast<std::size_t>(c.array)].cluster});
-      fmt::print("job {} has left no log{}: {}\n", c.job, ended.empty() ? "" : " (" + ended + ")",
-                 why_no_log(ended, run));
+      const std::string ended =
+          scheduler.how_ended({c.job, submission.arrays[static_cast<std::size_t>(c.array)].cluster});
+      const std::string why = scheduler.why_no_log(ended, run.string());
+      fmt::print("job {} has left no log{}{}\n", c.job, ended.empty() ? "" : " (" + ended + ")",
+                 why.empty() ? "" : ": " + why);
       continue;
     }
     fmt::print("log of job {}: {}\n", c.job, log.string());
@@ -115,14 +107,10 @@ void say_nodes(const RunStatus& status) {
   if (!unready.empty()) fmt::print("nodes not ready: {}\n", fmt::join(unready, ", "));
 }
 
-// Why a case waits, as Slurm says it.
-std::string shown_reason(const std::string& of_queue) {
-  if (of_queue.empty()) return "its shard runs";
-  return of_queue == "None" ? "Slurm has given no reason yet" : of_queue;
-}
-
 void print_text(const fs::path& run, const RunStatus& status, bool all) {
   const Palette palette = Palette::of(STDOUT_FILENO);
+  const Submission submission = read_submission(run);
+  const auto scheduler = scheduler_of(submission, run);
   std::vector<std::string> counts;
   for (const auto& [name, count] : status.counts()) counts.push_back(palette.paint(fmt::format("{} {}", count, name)));
   fmt::print("{}: {} case{}: {}\n", run.string(), status.cases.size(), status.cases.size() == 1 ? "" : "s",
@@ -145,7 +133,8 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
   }
   std::map<std::string, std::int64_t> reasons;  // of what waits
   for (const CaseStatus& c : status.cases)
-    if (c.state == CaseState::queued) ++reasons[shown_reason(c.queue_reason)];
+    if (c.state == CaseState::queued)
+      ++reasons[c.queue_reason.empty() ? "its shard runs" : scheduler->shown_reason(c.queue_reason)];
   for (const auto& [reason, count] : reasons)
     fmt::print("queued: {} case{} ({})\n", count, count == 1 ? "" : "s", reason);
   {
@@ -173,7 +162,7 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
       lines.add(fmt::format("job {} at shard {}-{:04} began no case: {}", each.start.start.job, each.array, each.task,
                             each.start.reason));
   }
-  say_why_lost(run, read_submission(run), status);
+  say_why_lost(run, submission, *scheduler, status);
   const auto counts_of = status.counts();
   std::vector<std::string> again;
   for (const char* word : {"lost", "cancelled", "quarantined", "blocked"})

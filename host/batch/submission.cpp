@@ -129,7 +129,7 @@ bool SubmittedArray::has(const QueuedJob& queued) const {
 void mark_cancelled(const fs::path& run, const SubmittedArray& array) {
   const fs::path folder = batch_folder(run) / "cancelled";
   create_folders(folder);
-  write_file_atomically(folder / std::to_string(array.number), "by assay cancel\n");
+  write_file_atomically(folder / std::to_string(array.number), "by assay cancel\n", Durable::yes);
 }
 
 bool is_cancelled(const fs::path& run, const SubmittedArray& array) {

@@ -150,14 +150,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       shard::write_shard_plan(folder, shard);
     }
     write_file_atomically(array.script_file(run),
-                          site_kind(site.kind).script({site,
-                                                       array,
-                                                       run_name,
-                                                       fs::absolute(run).lexically_normal(),
-                                                       assay,
-                                                       submission.attempts,
-                                                       {fs::absolute(submission.experiment_file).lexically_normal(),
-                                                        fs::absolute(submission.plugin_file).lexically_normal()}}));
+                          site_kind(site.kind).script(script_input(site, array, submission, run_name, run, assay)));
     submission.arrays.push_back(std::move(array));
   }
   if (!site.on_end.empty() && submission.arrays.size() > arrays_before)

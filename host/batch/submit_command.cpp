@@ -160,8 +160,8 @@ class SubmitCommand {
           "submit fewer cases with --filter, or raise [{}.limits] node_hours",
           node_hours, site.file.string(), *site.limits.node_hours, site.kind));
     if (request_.dry_run) {
-      print_plans(prepared, site, node_hours);
-      return print_plans(prepared, site);
+      print_batches(prepared, site, node_hours);
+      return show_plans_of_cases(prepared, site);
     }
     // All of them before the first is written.
     for (const Prepared& each : prepared)
@@ -206,15 +206,17 @@ class SubmitCommand {
     return problems.empty() ? exit_ok : exit_usage;
   }
 
-  int print_plans(const std::vector<Prepared>& prepared, const Site& site) const {
+  int show_plans_of_cases(const std::vector<Prepared>& prepared, const Site& site) const {
     int worst = exit_ok;
     for (const Prepared& each : prepared) worst = std::max(worst, request_.plan_of_batch(each.loaded, site));
     return worst;
   }
 
-  static void print_plans(const std::vector<Prepared>& prepared, const Site& site, double node_hours) {
+  static void print_batches(const std::vector<Prepared>& prepared, const Site& site, double node_hours) {
     for (const Prepared& each : prepared) {
       Submission submission;
+      submission.experiment_file = each.loaded.file, submission.plugin_file = each.loaded.target.plugin_file.string();
+      submission.attempts = site.limits.attempts;
       fmt::print("{}: {} cases\n", each.loaded.experiment.name, each.loaded.experiment.cases.size());
       std::int64_t number = 0;
       for (const PackedArray& packed : each.plan.arrays) {
@@ -235,14 +237,9 @@ class SubmitCommand {
         if (packed.shards.size() > 20) fmt::print("  and {} more\n", packed.shards.size() - 20);
         const fs::path run =
             fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name / "RUN").lexically_normal();
-        fmt::print("\n{}", site_kind(site.kind).script(
-                               {site,
-                                array,
-                                each.loaded.experiment.name,
-                                run,
-                                fs::read_symlink("/proc/self/exe"),
-                                site.limits.attempts,
-                                {fs::absolute(each.loaded.file).lexically_normal(), each.loaded.target.plugin_file}}));
+        fmt::print("\n{}",
+                   site_kind(site.kind).script(script_input(site, array, submission, each.loaded.experiment.name, run,
+                                                            fs::read_symlink("/proc/self/exe"))));
       }
       say_budgets(each.plan);
     }

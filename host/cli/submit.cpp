@@ -8,9 +8,10 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_submit =
-    "Submits experiments as a batch, to Slurm or to hosts that ssh reaches: the cases of one shape (nodes,\n"
-    "ranks a node) fill shards up to the site's time limit by their budgets, one array of jobs a shape. With\n"
-    "the folder of a run it continues a submission that was cut off, or, with --resubmit, submits cases again.";
+    "Submits experiments as a batch, to Slurm, to hosts that ssh reaches or to Kubernetes: the cases of one\n"
+    "shape (nodes, ranks a node) fill shards up to the site's time limit by their budgets, one array of jobs a\n"
+    "shape. With the folder of a run it continues a submission that was cut off, or, with --resubmit, submits\n"
+    "cases again.";
 
 }  // namespace
 
@@ -22,8 +23,9 @@ int submit_command(const Arguments& arguments) {
               "print scripts, shards, node-hours and what the cases will take; write and queue nothing");
   options.add("device", request.device,
               "with --dry-run: the device of the nodes, as for `assay plan`: h200, h100, ...");
-  options.add("check", request.check,
-              "ask Slurm about every setting of the site, or check its hosts; write and queue nothing");
+  options.add(
+      "check", request.check,
+      "ask Slurm about every setting of the site, check its hosts, or ask its Kubernetes; write and queue nothing");
   options.add(
       "resubmit", request.resubmit,
       "lost,cancelled,failed,quarantined,blocked, or statuses such as unsupported: the cases of the newest batch that "

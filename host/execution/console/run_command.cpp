@@ -122,12 +122,13 @@ int look_at_node(const RunRequest& request, const fs::path& experiment_toml, con
   const shard::NodeHealth health = run::check_node_health(shard::batch_of_shard(folder), question.node,
                                                           request.job_start(), question.plan.promised.health);
   for (const std::string& problem : health.problems) complain("it fails the site's health check: " + problem);
-  return health.is_healthy() ? exit_ok : run::exit_unhealthy;
+  return health.is_healthy() ? exit_ok : exit_unhealthy;
 }
 
 int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const std::vector<fs::path>& files,
-                 const std::vector<fs::path>& plugins, const fs::path& results) {
+                 const std::vector<fs::path>& plugins, const fs::path& results, const std::string& remedy = "") {
   hosts::HostLaunch launch{std::move(hosts), {"run"}, {}, results, request.node_ready};
+  if (!remedy.empty()) launch.remedy = remedy;
   if (request.node_ready)
     for (SshHost& host : launch.hosts) host.slots = 1;
   // The name of a workload is no file; it has been found here, and its plugin is compared.
@@ -148,7 +149,9 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
         std::pair{"in-process", request.in_process}, std::pair{"dry-run", request.dry_run}})
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
   if (request.hosts_file && !std::getenv("ASSAY_HOSTS_LAUNCH"))
-    return run_on_hosts(request, hosts_in_file(*request.hosts_file), files, {}, folder);
+    return run_on_hosts(
+        request, hosts_in_file(*request.hosts_file), files, {}, folder,
+        fmt::format("`assay submit {}` goes on with the batch", shard::batch_of_shard(folder).parent_path().string()));
   if (request.node_ready) return look_at_node(request, files.front(), folder);
   std::optional<launch::LauncherWatch> watch;
   if (const char* text = std::getenv("ASSAY_LAUNCHER_PID"); text && std::strtol(text, nullptr, 10) > 1)

@@ -34,8 +34,12 @@ std::string text_of_shared_file(const fs::path& file) {
   }
 }
 
-// Which machine this is, whatever it is called. Containers with names of hosts count as machines. ASSAY_HOSTS_MACHINE:
-// for tests that play several on one.
+std::string remedy_by_copying(const fs::path& file, const SshHost& host) {
+  return fmt::format("copy it (rsync -a {0} {1}:{0}), or share the folder", file.string(), host.name);
+}
+
+}  // namespace
+
 std::string machine_id() {
   if (const char* given = std::getenv("ASSAY_HOSTS_MACHINE")) return given;
   std::string boot;
@@ -43,12 +47,6 @@ std::string machine_id() {
   std::error_code ignored;
   return boot.empty() ? "" : boot + " " + fs::read_symlink("/proc/self/ns/uts", ignored).string();
 }
-
-std::string remedy_by_copying(const fs::path& file, const SshHost& host) {
-  return fmt::format("copy it (rsync -a {0} {1}:{0}), or share the folder", file.string(), host.name);
-}
-
-}  // namespace
 
 CheckedFile checked_file(const fs::path& path) {
   const fs::path absolute = fs::absolute(path).lexically_normal();

@@ -42,11 +42,14 @@ std::string other_file_text(const std::filesystem::path& file, const std::string
 std::vector<std::string> problems_in(const nlohmann::json& answer, const HostCheck& check, const SshHost& host,
                                      const SshHost& first);
 
-inline constexpr double most_clock_offset_s = 5;
-// Nothing when the clock of the host is near enough. `asked_s`, `answered_s`: when this machine did so.
+// Which machine this is, whatever it is called; "" where it does not know. Containers with names of hosts count as
+// machines. ASSAY_HOSTS_MACHINE: for tests that play several on one.
+std::string machine_id();
 // Which machine has answered; "" where it does not know.
 std::string machine_in(const nlohmann::json& answer);
 
+inline constexpr double most_clock_offset_s = 5;
+// Nothing when the clock of the host is near enough. `asked_s`, `answered_s`: when this machine did so.
 std::string clock_problem(double asked_s, double there_s, double answered_s, const SshHost& host);
 
 }  // namespace assay::host::hosts

@@ -43,15 +43,21 @@ class Launch {
     start();
     while (!connections_.are_all_closed()) turn();
     if (interrupts_.count()->load() > 0) return exit_interrupted;
-    const bool has_code = code_ && *code_ != exit_ok && *code_ != exit_interrupted;
-    if (has_lost_ && !has_code) return launch_.is_each_alone ? other_code_.value_or(exit_failed) : exit_failed;
-    return code_.value_or(exit_failed);
+    if (launch_.is_each_alone) {
+      std::vector<std::optional<int>> codes;
+      for (const Rank& rank : ranks_) codes.push_back(rank.code);
+      return exit_code_of_ranks_alone(codes);
+    }
+    const std::optional<int> code = ranks_.front().code;
+    const bool has_code = code && *code != exit_ok && *code != exit_interrupted;
+    return has_lost_ && !has_code ? exit_failed : code.value_or(exit_failed);
   }
 
  private:
   struct Rank {
     std::size_t host = 0;
     bool has_ended = false;
+    std::optional<int> code = {};
   };
 
   void start() {
@@ -75,6 +81,7 @@ class Launch {
                             {"folder", fs::current_path().string()},
                             {"environment", passed_environment()},
                             {"arguments", launch_.arguments},
+                            {"remedy", launch_.remedy},
                             {"ranks", std::move(ranks)}});
     }
   }
@@ -131,7 +138,7 @@ class Launch {
       return complain(fmt::format("{}: it speaks of rank {}, and there are {}", host, number, ranks_.size()));
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
     rank.has_ended = true;
-    if (number == 0 && message.contains("code")) code_ = message.at("code").get<int>();
+    if (message.contains("code")) rank.code = message.at("code").get<int>();
     if (message.contains("signal")) {
       const int signal = message.at("signal");
       const char* name = sigabbrev_np(signal);
@@ -141,8 +148,8 @@ class Launch {
       else
         lose(number == 0, text);
     } else if (launch_.is_each_alone) {
-      if (const int code = message.at("code"); number != 0 && code != exit_ok) has_lost_ = true, other_code_ = code;
-    } else if (number != 0 && message.at("code") != exit_ok && !ranks_[0].has_ended) {
+      return;
+    } else if (number != 0 && rank.code != exit_ok && !ranks_[0].has_ended) {
       // It has said why. Rank 0 may be about to end by itself, and else cannot go on without it.
       end_by(Clock::now() + patience_after_loss);
       has_lost_ = true;
@@ -155,8 +162,8 @@ class Launch {
     if (!is_told_to_end_) complain(text + "; all ranks end");
     // Nobody else says so: rank 0 is gone, or its host is.
     if (!is_told_to_end_ && is_first && !launch_.shared_folder.empty())
-      complain(fmt::format("finished cases are kept on {} below {}; --resume runs the rest", launch_.hosts.front().name,
-                           launch_.shared_folder.string()));
+      complain(fmt::format("finished cases are kept on {} below {}; {}", launch_.hosts.front().name,
+                           launch_.shared_folder.string(), launch_.remedy));
     has_lost_ = true;
     end_by(Clock::now() + (is_first ? 0s : patience_after_loss));
   }
@@ -190,7 +197,6 @@ class Launch {
   launch::InterruptHandler interrupts_;
   HostConnections connections_;
   std::vector<Rank> ranks_;
-  std::optional<int> code_, other_code_;  // rank 0's, and the last one of another that has failed
   bool has_lost_ = false, is_told_to_end_ = false;
   int heard_ = 0;  // signals
   std::optional<Clock::time_point> end_at_;
@@ -226,6 +232,16 @@ Json passed_environment() {
       environment[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
   }
   return environment;
+}
+
+int exit_code_of_ranks_alone(const std::vector<std::optional<int>>& codes) {
+  if (std::find(codes.begin(), codes.end(), exit_unhealthy) != codes.end()) return exit_unhealthy;
+  std::optional<int> last;  // of those that have failed
+  for (const std::optional<int> code : codes)
+    if (code != exit_ok) last = code ? code : last.value_or(exit_failed);
+  const std::optional<int> first = codes.empty() ? exit_failed : codes.front();
+  const bool has_said = first && *first != exit_ok && *first != exit_interrupted;
+  return has_said ? *first : last.value_or(exit_ok);
 }
 
 int launch_on_hosts(const HostLaunch& launch) { return Launch(launch).run(); }

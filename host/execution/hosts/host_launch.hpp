@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,18 @@ struct HostLaunch {
   std::vector<std::filesystem::path> files;  // that must be the same on all hosts, beside the program and its libraries
   std::filesystem::path shared_folder;       // of results
   bool is_each_alone = false;                // no rank waits for another one: none ends because one has ended
+  std::string remedy = "--resume runs the rest";  // after a loss, for people
 };
 
-// Returns rank 0's exit code; 130 after an interrupt, 1 where a rank or a host was lost. Throws HostError when nothing
-// could be started, and when not all hosts have confirmed that their ranks have ended.
+// Returns rank 0's exit code; 130 after an interrupt, 1 where a rank or a host was lost; with `is_each_alone` that of
+// exit_code_of_ranks_alone(). Throws HostError when nothing could be started, and when not all hosts have confirmed
+// that their ranks have ended.
 int launch_on_hosts(const HostLaunch& launch);
+
+// Of ranks none of which waits for another one, by rank; nothing for one that was lost. A rank's exit_unhealthy comes
+// before all else, since the script of a batch then looks for other nodes; then rank 0's code where it has failed; then
+// that of the last rank that has.
+int exit_code_of_ranks_alone(const std::vector<std::optional<int>>& codes);
 
 // What hosts get of the environment: all that is recorded with a run (telemetry/recorded_texts.hpp), where programs and
 // libraries are found, assay's own variables, and those that ASSAY_HOSTS_ENVIRONMENT names, separated by commas.

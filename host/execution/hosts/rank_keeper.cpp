@@ -99,8 +99,8 @@ class RankKeeper {
     if (!is_ending_ && Clock::now() - last_heard_ > silence_) {
       end(
           fmt::format("the machine that started the ranks was silent for {} s, and the ranks here were ended; finished "
-                      "cases are kept, --resume runs the rest",
-                      silence_.count()));
+                      "cases are kept; {}",
+                      silence_.count(), remedy_));
       write_pending();  // it may have been suspended alone, and read this later
       is_gone_ = has_failed_ = true;
     }
@@ -176,6 +176,7 @@ class RankKeeper {
     }
     for (const auto& [name, value] : order.at("environment").items()) environment[name] = value;
     const std::vector<std::string> arguments = order.at("arguments");
+    remedy_ = order.at("remedy");
     for (const Json& each : order.at("ranks")) {
       auto of_rank = environment;
       for (const auto& [name, value] : each.at("environment").items()) of_rank[name] = value;
@@ -307,7 +308,7 @@ class RankKeeper {
   }
 
   launch::InterruptHandler interrupts_;
-  std::string program_, input_, pending_;
+  std::string program_, input_, pending_, remedy_ = "--resume runs the rest";
   std::vector<std::unique_ptr<Rank>> ranks_;
   fs::path shared_;
   std::string shared_name_;  // of the file that this host has written; "" without one

@@ -10,7 +10,7 @@
 //   {"checked": {files, folder, shared, seen}}            {"do": "check", ...} (host_check.hpp), and once all hosts
 //                                                         have answered {"do": "checked"}: the shared file goes
 //   {"out": 1 or 2, "rank": r, "text": ...}               {"do": "start", "folder", "environment", "arguments",
-//                                                         "ranks": [{"rank", "environment"}]}
+//                                                         "remedy" (after a loss), "ranks": [{"rank", "environment"}]}
 //   {"ended": r, "code": c or "signal": s}                {"do": "interrupt"}: SIGINT to the ranks; {"do": "end"}
 //   {"problem": why the keeper ends unasked}              {"do": "alive", "silence_s"}
 //                                                         {"do": "detach", "folder", "environment", "arguments",

@@ -18,6 +18,4 @@ shard::NodeHealth judge_node(const std::string& node, const std::vector<record::
 shard::NodeHealth check_node_health(const std::filesystem::path& batch_folder, const std::string& node,
                                     const shard::JobStart& start, const shard::HealthRule& rule);
 
-inline constexpr int exit_unhealthy = 75;  // EX_TEMPFAIL of sysexits.h: the batch script then looks for another node
-
 }  // namespace assay::host::run

@@ -57,6 +57,37 @@ TEST_F(Collect, RecordsOfAnotherPluginOrOfOtherCasesAreLeftOutAndTold) {
   EXPECT_NE(collected.notes[0].find("2 record(s) of another plugin"), std::string::npos) << collected.notes[0];
 }
 
+// A record whose parameters and axes have names of its own members.
+std::string line_with_its_names(std::int64_t index, const std::string& started) {
+  Json record = Json::parse(line(index, started));
+  for (const char* where : {"axes", "params"})
+    record[where] = Json{
+        {"file_hash", "of the axis"}, {"index", 40 - index}, {"started", 40 - index}, {"files", {{"host", index}}}};
+  record["params"]["started"] = "2026-11-20T00:00:0" + std::to_string(index);
+  Json ordered{{"axes", record["axes"]}, {"params", record["params"]}};  // before what they are named after
+  ordered.update(record);
+  return ordered.dump() + "\n";
+}
+
+TEST_F(Collect, NamesOfParametersAreNotMembersOfTheRecord) {
+  submit({{0, 1}});
+  const std::string early = line_with_its_names(1, "2026-11-20T12:00:01Z"),
+                    late = line_with_its_names(0, "2026-11-20T12:00:02Z");
+  attempt(0, 0, 1, {}, "done", late + early);
+  const Collected collected = collect();
+  EXPECT_EQ(collected.records, 2);
+  EXPECT_TRUE(collected.notes.empty()) << collected.notes[0];
+}
+
+TEST_F(Collect, PartsAreOrderedByTheStartOfTheRecordWhateverAParameterIsCalled) {
+  const std::string early = line_with_its_names(1, "2026-11-20T12:00:01Z"),
+                    late = line_with_its_names(0, "2026-11-20T12:00:02Z");
+  test::put_file(folder_ / "a/cases.jsonl", late);
+  test::put_file(folder_ / "b/cases.jsonl", early);
+  EXPECT_EQ(merge_runs(run_, {folder_ / "a", folder_ / "b"}).records, 2);
+  EXPECT_EQ(cases(), early + late);
+}
+
 TEST_F(Collect, NothingYetIsNoMistake) {
   submit({{0}});
   EXPECT_EQ(collect().records, 0);

@@ -13,9 +13,12 @@
 #include "batch/hosts_site.hpp"
 #include "batch/job_environment.hpp"
 #include "batch/kubernetes_site.hpp"
+#include "batch/status_command.hpp"
 #include "batch_run.hpp"
 #include "common/command.hpp"
 #include "common/host_name.hpp"
+#include "common/utc.hpp"
+#include "hosts/host_launch.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -36,6 +39,23 @@ TEST(SitesOfHosts, NeighboursRunCasesOnSeveralNodes) {
   EXPECT_EQ(group_of(named, hosts, "a"), (Names{"d", "a"})) << "as they are named, the leader first";
   EXPECT_EQ(group_of(named, hosts, "b"), Names{});
   EXPECT_EQ(group_of(one, hosts, "z"), Names{});
+}
+
+TEST(SitesOfHosts, AnUnhealthyNodeOfAGroupIsKnownWhateverTheOthersSay) {
+  using Codes = std::vector<std::optional<int>>;
+  for (const auto& [codes, expected] : std::vector<std::pair<Codes, int>>{{{0, 0}, 0},
+                                                                          {{0, 75, 0}, 75},
+                                                                          {{1, 75}, 75},
+                                                                          {{75, 1}, 75},
+                                                                          {{0, 75, 1}, 75},
+                                                                          {{{}, 75, {}}, 75},
+                                                                          {{2, 1}, 2},
+                                                                          {{0, 2, 1, 0}, 1},
+                                                                          {{0, 2, {}}, 2},
+                                                                          {{0, {}}, 1},
+                                                                          {{{}, 0}, 1},
+                                                                          {{130, 0}, 130}})
+    EXPECT_EQ(hosts::exit_code_of_ranks_alone(codes), expected) << ::testing::PrintToString(codes);
 }
 
 TEST_F(KindsOfSites, AClaimIsWholeAndATornOneIsFreeAfterAWhile) {
@@ -78,6 +98,15 @@ TEST_F(KindsOfSites, LocksAreInAFolderOfTheUserAlone) {
   EXPECT_THROW(folder_of_locks(tmp), SchedulerError) << "open to others";
 }
 
+TEST_F(KindsOfSites, AMachineHasOneLockByWhicheverName) {
+  EXPECT_EQ(lock_of_machine("/l", "n1"), lock_of_machine("/l", "user@n1"));
+  const auto plain = lock_of_machine("/l", "n1");
+  ::setenv("ASSAY_HOSTS_MACHINE", "another", 1);
+  EXPECT_EQ(lock_of_machine("/l", "n1"), "/l/runner-another.lock");
+  ::unsetenv("ASSAY_HOSTS_MACHINE");
+  EXPECT_NE(plain, "/l/runner-n1.lock");
+}
+
 TEST_F(KindsOfSites, ARunnerIsKnownByItsLastSignOfLife) {
   create_folders(hosts_folder(run_));
   EXPECT_FALSE(read_runner_state(run_, "user@b:2"));
@@ -104,6 +133,49 @@ TEST_F(KindsOfSites, AQueueThatCannotBeReadIsAnErrorOfTheScheduler) {
   EXPECT_THROW(scheduler->queue(), SchedulerError);
   EXPECT_THROW(jobs_of_kubernetes("no JSON"), SchedulerError);
   EXPECT_THROW(jobs_of_kubernetes(R"({"items": [{"kind": 7}]})"), SchedulerError);
+}
+
+TEST_F(KindsOfSites, WhatIsCancelledOnHostsHasTheMarkOfEachKind) {
+  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  submit({{0}});
+  submit({{0}});
+  give_job(0, "hosts-1");
+  give_job(1, "hosts-2");
+  create_folders(hosts_folder(run_));
+  write_runner_state(run_, {"a", "running", 0, getpid(), "", seconds_since_1970()});
+  const auto scheduler = scheduler_of(submission_, run_);
+  ASSERT_EQ(scheduler->queue().size(), 2U);
+  mark_cancelled(run_, submission_.arrays[0]);
+  ASSERT_EQ(scheduler->queue().size(), 1U) << "no runner takes a task of the first";
+  EXPECT_EQ(scheduler->queue()[0].array, "hosts-2");
+  scheduler->cancel({{"hosts-2", ""}});
+  EXPECT_TRUE(is_cancelled(run_, submission_.arrays[1]));
+  EXPECT_TRUE(scheduler->queue().empty());
+}
+
+TEST_F(KindsOfSites, OnlySlurmExplainsAJobWithoutALogAsSlurmDoes) {
+  const auto said_of = [&](const std::string& kind, const std::string& ended) {
+    submission_.kind = kind, submission_.hosts = {"a"};
+    return scheduler_of(submission_, run_)->why_no_log(ended, "/r");
+  };
+  EXPECT_EQ(said_of("slurm", "CANCELLED by 1"), "it was cancelled before it began");
+  EXPECT_TRUE(
+      said_of("slurm", "FAILED, exit code 0:53, on n1").starts_with("its node cannot open the log, so it does"));
+  EXPECT_NE(said_of("slurm", "").find("or its node does not see /r"), std::string::npos);
+  EXPECT_EQ(said_of("ssh", ""), "");
+  EXPECT_EQ(said_of("kubernetes", ""), "");
+  submission_.kind = "slurm";
+  EXPECT_EQ(scheduler_of(submission_, run_)->shown_reason("None"), "Slurm has given no reason yet");
+}
+
+TEST_F(KindsOfSites, StatusSaysOfALostCaseOnHostsOnlyThatItHasNoLog) {
+  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  submit({{0}});
+  give_job(0, "hosts-1");
+  ::testing::internal::CaptureStdout();
+  show_status({.run = run_.string()});
+  const std::string said = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(said.find("job hosts-1_0 has left no log\n"), std::string::npos) << said;
 }
 
 TEST_F(KindsOfSites, HostsThatAGroupNeedsAreNoPlacesOfOtherJobs) {
@@ -200,7 +272,8 @@ class PodScript : public ::testing::Test {
   PodScript() {
     site_.kind = "kubernetes", site_.mount = folder_.path().string(), site_.image = "i", site_.volume = "v";
     array_.tasks = 1, array_.limit_s = 3600, array_.id = "1";
-    std::filesystem::create_directories(folder_ / "run/batch/shards/0-0000");
+    for (const char* folder : {"shards/0-0000", "log"})
+      std::filesystem::create_directories(folder_ / "run/batch" / folder);
   }
   nlohmann::json manifest() const {
     return nlohmann::json::parse(kubernetes_manifest({site_, array_, "x", folder_ / "run", folder_ / "assay", 5}));
@@ -227,6 +300,9 @@ TEST_F(PodScript, ANodeThatIsNotReadyEndsTheIndexAndAnUnhealthyOneThePod) {
   ready_ = "echo noise; echo 'assay: node n1: no GPU'; exit 1";
   EXPECT_EQ(exit_code("done"), 65);
   EXPECT_EQ(read_file(reason), "assay: node n1: no GPU\n");
+  EXPECT_EQ(read_file(folder_ / "run/batch/log/assay-1_0.log"),
+            "noise\nassay: node n1: no GPU\nassay: node n1: no GPU\n")
+      << "what the pod prints outlives it";
   std::filesystem::remove(reason);
   ready_ = "echo 'n2, rank 1: assay: node n2: slow'; exit 75";
   EXPECT_EQ(exit_code("done"), 1);

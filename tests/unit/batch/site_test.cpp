@@ -169,6 +169,15 @@ TEST(SiteFile, AContainerIsOfARuntimeThatTheKindHas) {
             std::string::npos);
 }
 
+TEST(SiteFile, AWrongRuntimeIsReportedWhereItStands) {
+  const std::string table = "schema = 1\n[slurm]\n[slurm.container]\nimage = \"a\"\n";
+  const auto wrong = mistakes_in(table + "runtime = \"docker\"\n"), missing = mistakes_in(table);
+  ASSERT_EQ(wrong.size(), 1U);
+  EXPECT_TRUE(wrong[0].starts_with("s.toml:5:")) << wrong[0];
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_TRUE(missing[0].starts_with("s.toml:4:")) << missing[0] << ": at the image, which has none";
+}
+
 TEST(SiteFile, AVariableStandsOnce) {
   for (const char* kind : {"[slurm]", "[ssh]\nhosts = [\"a\"]"}) {
     const auto mistakes = mistakes_in(fmt::format("schema = 1\n{}\nenvironment = [\"A=b\", \"B\", \"A=c\"]\n", kind));
