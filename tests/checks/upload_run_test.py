@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""upload_run_test.py SCRIPTS: what scripts/upload_run gives to MLflow's client. A module of that name stands in for it, and
-has of its interface what the script calls; MLflow itself is not a package of the tests."""
+"""upload_run_test.py SCRIPTS: what scripts/upload_run gives to the clients of MLflow and of Weights & Biases. Modules of their
+names stand in for them, and have of their interfaces what the script calls; neither is a package of the tests."""
 import json
 import pathlib
 import subprocess
@@ -34,6 +34,23 @@ def RunTag(name, value): return name, value
 '''
 
 
+WANDB = '''
+import json, pathlib
+LOG = pathlib.Path(__file__).parent / "wandb.json"
+def Settings(**settings): return settings
+class init:
+    def __init__(self, project, name, group, id, resume, mode, config, settings):
+        self.kept = json.loads(LOG.read_text()) if LOG.exists() else {}
+        assert resume == "allow" and mode == "offline"
+        self.resumed, self.id, self.summary = id in self.kept, id, {}
+        self.kept[id] = {"name": name, "group": group, "config": config, "summary": self.summary, "logged": []}
+    def log(self, values, step): self.kept[self.id]["logged"].append([step, values])
+    def finish(self, exit_code):
+        self.kept[self.id]["exit_code"] = exit_code
+        LOG.write_text(json.dumps(self.kept))
+'''
+
+
 def record(index, **changes):
     return {"schema": 1, "index": index, "axes": {"n": index}, "status": "ok", "workload": "w", "params": {"n": index}, **changes}
 
@@ -51,11 +68,13 @@ def main():
         lines = [record(0, status="failed"), record(1, repeat=2, params={f"p{i}": i for i in range(150)}), record(0, phases=phases)]
         (run / "cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"torn')
 
-        def upload():
-            return subprocess.run([sys.executable, str(script), str(run), "--to", "mlflow"], capture_output=True, text=True,
+        (folder / "wandb.py").write_text(WANDB)
+
+        def upload(*to):
+            return subprocess.run([sys.executable, str(script), str(run), "--to", *to], capture_output=True, text=True,
                                   env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}, check=True)
 
-        done = upload()
+        done = upload("mlflow")
         assert "2 of 2 cases uploaded" in done.stdout and "cases.jsonl:4: no JSON" in done.stderr, done
         kept = json.loads((folder / "log.json").read_text())
         assert set(kept) == {"n=0", "n=1 repeat 2"}, kept
@@ -63,7 +82,17 @@ def main():
         assert (first["status"], first["params"]["status"], first["params"]["axis.n"]) == ("FINISHED", "ok", "0"), first
         assert first["metrics"] == [["ok", 1, 0], ["step/mean_ms", 2.0, 0], ["step/samples_ms", 1.0, 0], ["step/samples_ms", 3.0, 2]]
         assert len(kept["n=1 repeat 2"]["params"]) > 150
-        assert "0 of 2 cases uploaded" in upload().stdout, "nothing is uploaded twice"
+        assert "0 of 2 cases uploaded (2 are there already) to mlflow" in upload("mlflow").stdout, "nothing is uploaded twice"
+
+        done = upload("wandb", "--offline")
+        assert "2 of 2 cases uploaded to wandb, project x" in done.stdout, done
+        kept = json.loads((folder / "wandb.json").read_text())
+        first, second = kept.values()
+        assert (first["name"], first["group"], second["name"]) == ("n=0", run.name, "n=1 repeat 2"), kept
+        assert first["summary"] == {"ok": 1, "step/mean_ms": 2.0} and first["exit_code"] == 0, first
+        assert first["logged"] == [[0, {"step/samples_ms": 1.0}], [2, {"step/samples_ms": 3.0}]], first
+        assert "2 of 2 cases uploaded (2 of them once more) to wandb" in upload("wandb", "--offline").stdout
+        assert json.loads((folder / "wandb.json").read_text()) == kept, "a case that is there is continued, not doubled"
     print("ok")
 
 
