@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace assay::host::batch {
 namespace {
@@ -36,15 +38,21 @@ std::string apptainer_words(const Call& call) {
                      fmt::join(call.mounts, ","), call.folder, options_of(call), call.container.image);
 }
 
-// podman itself sets TMPDIR to /var/tmp, which --env-host would pass on.
+// podman's --env-host would bring the host's PATH, too. What the image or podman itself sets is left out; the words of
+// the program begin behind those of `podman run`.
+constexpr const char* started_with_variables_by =
+    "bash -c 'export ASSAY_LAUNCHER_PID=$$; E=(); for V in $(compgen -e); do "
+    "[[ $V = @(PATH|LD_*|TMPDIR|HOME|PWD|OLDPWD|_) ]] || E+=(\"--env=$V\"); done; "
+    "exec env -u LD_LIBRARY_PATH -u LD_PRELOAD -u TMPDIR \"$1\" \"$2\" \"${E[@]}\" \"${@:3}\"' - ";
+
 std::string podman_words(const Call& call) {
   std::string volumes;
   for (const std::string& mount : call.mounts) volumes += " -v " + mount;
   return fmt::format(
       "{}podman run --rm --log-driver=none --network=host --uts=host --pid=host --ipc=host "
-      "--security-opt=label=disable --env-host --env=TMPDIR=/tmp --entrypoint=''{}{} -w {}{} '{}' ",
-      started_by, call.has_gpus ? " --device nvidia.com/gpu=all" : "", volumes, call.folder, options_of(call),
-      call.container.image);
+      "--security-opt=label=disable --entrypoint=''{}{} -w {}{} '{}' ",
+      started_with_variables_by, call.has_gpus ? " --device nvidia.com/gpu=all" : "", volumes, call.folder,
+      options_of(call), call.container.image);
 }
 
 struct Runtime {
@@ -66,6 +74,19 @@ std::vector<std::string> names_of_runtimes(const std::string& kind) {
   return names;
 }
 
+// An image has such a folder itself: mounted whole, the host's would hide it.
+bool is_of_image(const fs::path& folder) {
+  constexpr std::array<std::string_view, 4> above{"/", "/usr", "/usr/local", "/home"};
+  return folder == "/var/tmp" || folder == "/dev/shm" ||
+         std::find(above.begin(), above.end(), folder.parent_path().string()) != above.end();
+}
+
+// The folder of a file, with what may stand beside it, or the file alone.
+fs::path with_neighbours(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  return is_of_image(folder) ? file : folder;
+}
+
 bool is_below(const fs::path& path, const fs::path& folder) {
   return path == folder || (path.string() + "/").starts_with(folder.string() + "/");
 }
@@ -81,19 +102,23 @@ fs::path program_of(const ScriptInput& input) {
 std::string container_words(const ScriptInput& input) {
   const SiteContainer& container = input.site.container;
   if (container.image.empty()) return "";
-  std::vector<fs::path> read;  // folders
-  for (const fs::path& file : input.reads) read.push_back(file.parent_path());
-  // bin/ and lib/ beside it
-  if (container.assay.empty()) read.push_back(program_of(input).parent_path().parent_path());
-  if (!input.site.health.experiment.empty()) read.push_back(fs::path(input.site.health.experiment).parent_path());
+  std::vector<fs::path> read;
+  for (const fs::path& file : input.reads) read.push_back(with_neighbours(file));
+  if (container.assay.empty()) {
+    const fs::path program = program_of(input), prefix = program.parent_path().parent_path();
+    if (is_of_image(prefix))
+      read.insert(read.end(), {program, prefix / "lib/assay", prefix / "share/assay"});
+    else
+      read.push_back(prefix);
+  }
+  if (!input.site.health.experiment.empty()) read.push_back(with_neighbours(input.site.health.experiment));
   std::sort(read.begin(), read.end());
   Call call{container, {}, input.run.string(), input.site.asks_for_gpus()};
   fs::path last;
-  for (const fs::path& folder : read) {
-    if (folder.empty() || folder == "/" || is_below(folder, input.run) || (!last.empty() && is_below(folder, last)))
-      continue;
-    last = folder;
-    call.mounts.push_back(fmt::format("{0}:{0}:ro", folder.string()));
+  for (const fs::path& path : read) {
+    if (path.empty() || is_below(path, input.run) || (!last.empty() && is_below(path, last))) continue;
+    last = path;
+    call.mounts.push_back(fmt::format("{0}:{0}:ro", path.string()));
   }
   call.mounts.push_back(fmt::format("{0}:{0}", input.run.string()));
   for (const std::string& mount : call.mounts) {

@@ -1,7 +1,8 @@
 // The container that processes of a job run in, as words of a script before `assay run`. A row for each runtime.
 //
 // A container has the host's network, names, process numbers and shared memory, since ranks meet through them and the
-// files of a batch name processes. The run's folder, and what it reads, stand there under the same paths.
+// files of a batch name processes. The run's folder, and what it reads, stand there under the same paths. Of
+// folders that images have themselves (/usr, /tmp, a home folder) only the files that assay needs are mounted.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -30,12 +30,14 @@ Kind<std::string> word_kind(std::string expected) {
   return kind;
 }
 
-// One name, and no list of several.
-Kind<std::string> one_word_kind(const std::string& expected) {
-  Kind<std::string> kind = word_kind(expected + ", and one alone");
-  kind.read = [word = kind.read](const Value& found) {
-    auto text = word(found);
-    return text && text->find(',') == std::string::npos ? text : std::nullopt;
+// A name that the shell of a batch script reads as one word.
+Kind<std::string> cluster_kind() {
+  Kind<std::string> kind = experiment::any_text("the name of one cluster: letters, digits and . _ - alone");
+  kind.read = [](const Value& found) -> std::optional<std::string> {
+    const auto* text = std::get_if<std::string>(&found);
+    const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; };
+    return text && !text->empty() && std::all_of(text->begin(), text->end(), fits) ? std::optional(*text)
+                                                                                   : std::nullopt;
   };
   return kind;
 }
@@ -223,7 +225,7 @@ const std::vector<SiteKey>& site_keys() {
   const std::string name = "a name without blanks or quotes";
   static const std::vector<SiteKey> table{
       row(
-          "slurm", "cluster", one_word_kind(name), [](Site & s) -> auto& { return s.cluster; }),
+          "slurm", "cluster", cluster_kind(), [](Site & s) -> auto& { return s.cluster; }),
       row(
           "slurm", "partition", word_kind(name), [](Site & s) -> auto& { return s.partition; }),
       row(

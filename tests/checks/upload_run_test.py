@@ -93,6 +93,34 @@ def main():
         assert first["logged"] == [[0, {"step/samples_ms": 1.0}], [2, {"step/samples_ms": 3.0}]], first
         assert "2 of 2 cases uploaded (2 of them once more) to wandb" in upload("wandb", "--offline").stdout
         assert json.loads((folder / "wandb.json").read_text()) == kept, "a case that is there is continued, not doubled"
+
+        def uploaded(name, lines, status=0, keep=False):
+            """What MLflow has of a new run's lines."""
+            if not keep:
+                (folder / "log.json").unlink()
+            other = folder / "x" / name
+            other.mkdir(exist_ok=True)
+            (other / "cases.jsonl").write_text("".join(
+                (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)) + "\n" for line in lines), encoding="utf-8")
+            done = subprocess.run([sys.executable, str(script), str(other), "--to", "mlflow"], capture_output=True, text=True,
+                                  env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}, check=False)
+            assert done.returncode == status, done
+            return json.loads((folder / "log.json").read_text())
+
+        kept = uploaded("it's", [record(0, reason="a\u2028b\u2029"), record(1, params={"command": "x\u0085y"}), record(2)])
+        assert len(kept) == 3, "line ends of texts end no record"
+        assert len(uploaded("dropped", [record(0), '{"broken', record(1)], status=1)) == 2
+        assert len(uploaded("dropped", [record(0), "[]"], status=1)) == 1
+        assert len(uploaded("axes", [record(-1, axes={"n": n}) for n in (1, 2)])) == 2, "axes are the identity, not the index"
+        assert uploaded("again", [record(0, status="failed")])["n=0"]["status"] == "FAILED"
+        assert uploaded("again", [record(0, started="later")], keep=True)["n=0"]["status"] == "FINISHED", "resumed"
+        params = uploaded("names", [record(0, params={"status": "a", "run": "b", "host": "c"}, host="h")])["n=0"]["params"]
+        assert (params["status"], params["run"], params["host"], params["param.run"]) == ("ok", "names", "h", "b"), params
+        wrong = record(0, status="wrong_result", phases=phases, rates={"items_per_s": 1.0}, metrics={"loss": {"value": 3}})
+        assert uploaded("wrong", [wrong])["n=0"]["metrics"] == [["ok", 0, 0], ["metric/loss", 3, 0]]
+        odd = [dict(record(0), index=None), record(1, metrics={"huge": {"value": 10**400}}), record(2, phases={"step": None}, rates=4),
+               dict(record(3, phases=None, axes=None, params=None, metrics=[1], step_metrics={"loss": {"samples": 4}}), index="x")]
+        assert len(uploaded("odd", odd)) == 4
     print("ok")
 
 

@@ -6,6 +6,14 @@
 #include <cerrno>
 #include <cstddef>
 
+#if defined(__SANITIZE_ADDRESS__)  // by GCC
+#define ASSAY_UNDER_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASSAY_UNDER_ADDRESS_SANITIZER
+#endif
+#endif
+
 namespace {
 std::atomic<std::uint64_t> calls{0};
 void count() noexcept { calls.fetch_add(1, std::memory_order_relaxed); }
@@ -13,7 +21,7 @@ void count() noexcept { calls.fetch_add(1, std::memory_order_relaxed); }
 
 namespace assay::conformance {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(ASSAY_UNDER_ADDRESS_SANITIZER)
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
                                                          void (*on_free)(const volatile void*));
 std::uint64_t allocation_count() {
@@ -27,7 +35,7 @@ std::uint64_t allocation_count() { return calls.load(); }
 
 }  // namespace assay::conformance
 
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(ASSAY_UNDER_ADDRESS_SANITIZER)
 extern "C" {
 void* __libc_malloc(std::size_t) noexcept;
 void* __libc_calloc(std::size_t, std::size_t) noexcept;

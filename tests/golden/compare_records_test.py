@@ -30,6 +30,8 @@ compare_records = load("compare_records")
 PHASE = {"mean_ms": 1.5, "std_ms": 0.1, "n": 3, "confidence": 0.95, "samples_ms": [1.4, 1.5, 1.6], "share": 1.0}
 RECORD = {
     "schema": 1,
+    "environment": "0123456789abcdef",
+    "efficiency": {"measured": {"gflop_per_s": 2.5, "text": "a kernel"}, "mfu_measured": 0.5, "bound_percent_measured": 50.5},
     "index": 0,
     "hash": "00aa",
     "axes": {"size": "tiny", "measure.warmup": 1},
@@ -157,6 +159,11 @@ def text(path, old, new):
 
 # What is planted, and how it is reported.
 DIFFERENCES = {
+    "the environment": (record(lambda r: r.pop("environment")), "the key 'environment' is gone"),
+    "an environment that is none": (record(lambda r: r.update(environment="")), "'' is not of the form"),
+    "all efficiency": (record(lambda r: r.pop("efficiency")), "efficiency: no record of the second set has it"),
+    "a part of efficiency": (record(lambda r: r["efficiency"].pop("mfu_measured")), "the key 'mfu_measured' is gone"),
+    "an efficiency that is none": (record(lambda r: r["efficiency"].update(mfu_measured=None)), "became null"),
     "a key removed": (record(lambda r: r.pop("verify")), "the key 'verify' is gone"),
     "a key removed deep inside": (record(lambda r: r["phases"]["step"].pop("n")), "line 1: phases/step: the key 'n'"),
     "a key added": (record(lambda r: r.update(more=1)), "the key 'more' is new"),
@@ -230,6 +237,9 @@ def another_run(files):
 
 SILENT = {
     "nothing": lambda f: None,
+    "another environment": record(lambda r: r.update(environment="f" * 16)),
+    "efficiency": record(lambda r: r["efficiency"].update(mfu_measured=0.75, measured={"gflop_per_s": 3.5, "text": "a kernel"})),
+    "efficiency of one record": lambda f: (f[CASES][0].pop("efficiency"), f[CASES][1].update(efficiency={"mfu_measured": 0.5})),
     "a time": record(lambda r: r["phases"]["forward"].update(mean_ms=99.5)),
     "samples": record(lambda r: r["phases"]["step"].update(samples_ms=[9.5, 8.5, 7.5])),
     "an identity": record(lambda r: r.update(hash="ffff", plugin=dict(r["plugin"], file_hash="2", version="1.1.0"))),

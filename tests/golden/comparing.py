@@ -45,7 +45,7 @@ class Json:
     def differences(self, before, after, path=()):
         place = "/".join(path)
         rule = self._rule(path)
-        if rule and rule.may_be_absent:
+        if rule and rule.may_be_absent and not rule.keeps_form:
             return
         if rule and rule.may_be_whole and {type(before), type(after)} <= {int, float}:
             return
@@ -56,7 +56,8 @@ class Json:
         elif isinstance(before, list):
             yield from self._of_lists(before, after, path)
         elif rule:
-            return
+            if rule.form and isinstance(before, str) and not re.fullmatch(rule.form, after):
+                yield place, f"{show(after)} is not of the form {rule.form}"
         elif isinstance(before, str):
             one, other = allowed.masked(before), allowed.masked(after)
             if self._is_masked_text(path):

@@ -11,7 +11,9 @@ from typing import NamedTuple
 class Rule(NamedTuple):
     pattern: str
     reason: str
-    may_be_absent: bool = False  # and what lies below may change its shape
+    may_be_absent: bool = False  # and what lies below may change its shape, unless it keeps its form
+    keeps_form: bool = False  # where both have it: its keys and types
+    form: str = ""  # what a text matches
     may_be_whole: bool = False  # a number that is written as an integer where it happens to be one
 
 
@@ -32,7 +34,7 @@ RECORD = [
     Rule("files", IDENTITY, may_be_absent=True),
     Rule("libraries", IDENTITY, may_be_absent=True),
     Rule("algorithms", IDENTITY, may_be_absent=True),
-    Rule("environment", "names what may differ below", may_be_absent=True),
+    Rule("environment", "an id that follows the build", form="[0-9a-f]{16}"),
     Rule("host", "the name of the machine", may_be_absent=True),
     Rule("device/uuid", "the name of the machine's GPU", may_be_absent=True),
     Rule("started", TIME),
@@ -42,7 +44,11 @@ RECORD = [
     Rule("rates/*", TIME),
     Rule("sampling/settling_steps", TIME),
     Rule("sampling/unrecorded_steps", TIME),
-    Rule("efficiency", "rates that are measured after the steps, left out where they are below the steps' own", True),
+    Rule("efficiency", "rates that are measured after the steps, left out where they are below the steps' own", True, True),
+    *(
+        Rule(f"efficiency/{figure}", TIME)
+        for figure in "mfu_measured bound_percent_measured measured/gflop_per_s measured/gbytes_per_s".split()
+    ),
     Rule("silent/step_mean_ms", TIME),
     Rule("silent/communication_tax", TIME),
     Rule("sampling/instrument_us", TIME),
@@ -171,6 +177,9 @@ IN_TEXTS = [
     (r"time: [\d.:]+( s)? in \d+ cases?: .*", "time: <times>", TIME),
     (r"measured for [\d.e-]+ s", "measured for <n> s", TIME),
 ]
+
+# What may be absent from a record, but not from all records of a set whose other set has it.
+IN_SOME_RECORD = ["efficiency"]
 
 FILES_LEFT_OUT = {
     "_verified": "has the times of the data set's files",

@@ -30,10 +30,16 @@ requires std::is_integral_v<T>
 bool read(const JsonNode& json, T& out) {
   // What is whole and fits counts, however it is spelt.
   if (!json.is_number()) return false;
+  if (json.kind != Kind::real) {
+    const auto bits = static_cast<std::uint64_t>(json.integer);
+    const bool fits = json.kind == Kind::integer ? std::in_range<T>(json.integer) : std::in_range<T>(bits);
+    if (fits) out = static_cast<T>(json.integer);
+    return fits;
+  }
   const double value = json.real;
   const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (!(value >= (std::is_signed_v<T> ? -beyond : 0.0) && value < beyond) || value != std::floor(value)) return false;
-  out = json.kind == Kind::real ? static_cast<T>(value) : static_cast<T>(json.integer);
+  out = static_cast<T>(value);
   return true;
 }
 bool read(const JsonNode& json, std::string& out) {

@@ -1,6 +1,8 @@
 #include "record/json_tree.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
 #include "common/foreign_json.hpp"
@@ -39,7 +41,12 @@ class JsonTree::Handler {
   bool binary(const Json::binary_t& /*bytes*/) { return false; }  // JSON has none
   bool start_object(std::size_t /*elements*/) { return open(Kind::object); }
   bool start_array(std::size_t /*elements*/) { return open(Kind::list); }
-  bool end_object() { return close(); }
+  bool end_object() {
+    const std::size_t place = open_.back();
+    close();
+    if (has_doubled_key(place)) keep_last_of_each_key(place);
+    return true;
+  }
   bool end_array() { return close(); }
   bool key(const std::string& name) {
     key_ = kept(name);
@@ -73,13 +80,40 @@ class JsonTree::Handler {
     return true;
   }
 
+  bool has_doubled_key(std::size_t object) {
+    names_.clear();
+    const JsonNode& node = nodes_[object];
+    for (const JsonNode* n = node.begin(); n != node.end(); n = n->next()) names_.push_back(n->key);
+    if (names_.size() > 32) {
+      std::sort(names_.begin(), names_.end());
+      return std::adjacent_find(names_.begin(), names_.end()) != names_.end();
+    }
+    for (auto name = names_.begin(); name != names_.end(); ++name)
+      if (std::find(names_.begin(), name, *name) != name) return true;
+    return false;
+  }
+  // At the place of the first one, as nlohmann's objects have it.
+  void keep_last_of_each_key(std::size_t object) {
+    std::unordered_map<std::string_view, const JsonNode*> last;
+    const JsonNode& node = nodes_[object];
+    for (const JsonNode* n = node.begin(); n != node.end(); n = n->next()) last[n->key] = n;
+    std::vector<JsonNode> kept;
+    for (const JsonNode* n = node.begin(); n != node.end(); n = n->next())
+      if (const JsonNode* value = std::exchange(last[n->key], nullptr)) kept.insert(kept.end(), value, value->next());
+    nodes_.resize(object + 1);
+    nodes_.insert(nodes_.end(), kept.begin(), kept.end());
+    nodes_[object].size = static_cast<std::uint32_t>(nodes_.size() - object);
+  }
+
   std::vector<JsonNode>& nodes_;
   std::string& texts_;
   std::vector<std::size_t> open_;
+  std::vector<std::string_view> names_;
   std::string_view key_;
 };
 
 const JsonNode* JsonTree::read(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return nullptr;  // nlohmann's parser would end there
   nodes_.clear();
   texts_.clear();
   texts_.reserve(text.size());

@@ -30,8 +30,8 @@ struct JsonNode {
 
 class JsonTree {
  public:
-  // Reads the text. Null where it is no JSON or is nested deeper than `deepest_json`. The node is valid until the next
-  // call; the tree keeps its memory for it.
+  // Reads the text. Null where it is no JSON or is nested deeper than `deepest_json`. Of several values with one key
+  // the last one counts. The node is valid until the next call; the tree keeps its memory for it.
   const JsonNode* read(std::string_view text);
   // The same of JSON that was read already, which must live as long as the node is used.
   const JsonNode* read(const nlohmann::ordered_json& json);

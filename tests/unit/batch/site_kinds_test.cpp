@@ -325,12 +325,13 @@ class ContainerScript : public ::testing::Test {
   ScriptInput input() const { return {site_, array_, "x", "/r/run", "/opt/assay/bin/assay", 5, reads_}; }
   Site site_;
   SubmittedArray array_;
-  std::vector<std::filesystem::path> reads_{"/home/u/x.toml", "/opt/assay/lib/assay/plugins/p.so"};
+  std::vector<std::filesystem::path> reads_{"/home/u/e/x.toml", "/opt/assay/lib/assay/plugins/p.so"};
 };
 
 TEST_F(ContainerScript, EachRuntimeMountsTheRunAndWhatItReads) {
   const auto has = [this](const char* part) { return words().find(part) != std::string::npos; };
-  EXPECT_TRUE(has(" -v /home/u:/home/u:ro -v /opt/assay:/opt/assay:ro -v /r/run:/r/run -v /data:/data -v /a:/b:ro "))
+  EXPECT_TRUE(
+      has(" -v /home/u/e:/home/u/e:ro -v /opt/assay:/opt/assay:ro -v /r/run:/r/run -v /data:/data -v /a:/b:ro "))
       << words();
   EXPECT_TRUE(has(" --memory=1g 'a/b:1' ")) << words();
   EXPECT_FALSE(has("--device"));
@@ -338,11 +339,11 @@ TEST_F(ContainerScript, EachRuntimeMountsTheRunAndWhatItReads) {
   EXPECT_TRUE(has(" --device nvidia.com/gpu=all ")) << words();
   site_.container.runtime = "apptainer";
   EXPECT_TRUE(
-      has("apptainer exec --nv --bind /home/u:/home/u:ro,/opt/assay:/opt/assay:ro,/r/run:/r/run,/data:/data,"
+      has("apptainer exec --nv --bind /home/u/e:/home/u/e:ro,/opt/assay:/opt/assay:ro,/r/run:/r/run,/data:/data,"
           "/a:/b:ro --pwd /r/run --memory=1g 'a/b:1' "))
       << words();
   site_.container.runtime = "pyxis";
-  EXPECT_TRUE(words().starts_with("--container-image='a/b:1' --container-mounts=/home/u:/home/u:ro,")) << words();
+  EXPECT_TRUE(words().starts_with("--container-image='a/b:1' --container-mounts=/home/u/e:/home/u/e:ro,")) << words();
   EXPECT_NE(batch_script(input()).find(" --container-workdir=/r/run --memory=1g /opt/assay/bin/assay run "),
             std::string::npos);
   site_.container.assay = "/usr/bin/assay";
@@ -354,9 +355,52 @@ TEST_F(ContainerScript, EachRuntimeMountsTheRunAndWhatItReads) {
   EXPECT_EQ(words(), "");
 }
 
+TEST_F(ContainerScript, FoldersThatAnImageHasItselfAreNotHidden) {
+  const auto mounts = [this] {
+    const std::string all = words();
+    const std::size_t begin = all.find(" -v "), end = all.find(" -v /r/run");
+    return all.substr(begin, end - begin);
+  };
+  for (const char* prefix : {"/usr", "/usr/local", "/tmp", "/opt", "/home/u"}) {
+    site_.assay = prefix + std::string("/bin/assay");
+    reads_ = {"/tmp/x.toml"};
+    const std::string of_prefix = fmt::format(
+                          " -v {0}/bin/assay:{0}/bin/assay:ro -v {0}/lib/assay:{0}/lib/assay:ro "
+                          "-v {0}/share/assay:{0}/share/assay:ro",
+                          prefix),
+                      of_file = " -v /tmp/x.toml:/tmp/x.toml:ro";
+    EXPECT_EQ(mounts(), std::string(prefix) < "/tmp/x" ? of_prefix + of_file : of_file + of_prefix);
+  }
+  site_.container.assay = "/usr/bin/assay", site_.health.experiment = "/etc/health.toml";
+  for (const char* file : {"/x.toml", "/home/u/x.toml", "/usr/local/x.toml", "/dev/shm/x.toml"}) {
+    reads_ = {file};
+    EXPECT_NE(mounts().find(fmt::format(" -v {0}:{0}:ro", file)), std::string::npos) << mounts();
+    EXPECT_NE(mounts().find(" -v /etc/health.toml:/etc/health.toml:ro"), std::string::npos) << mounts();
+  }
+}
+
+// What podman is started with, by a podman that prints it.
+TEST_F(ContainerScript, PodmanGetsTheScriptsVariablesWithoutTheHostsPaths) {
+  const test::TemporaryFolder folder;
+  test::put_file(folder / "podman", "#!/bin/bash\nprintf '%s\\n' \"$@\" \"libraries: ${LD_LIBRARY_PATH-none}\"\n");
+  std::filesystem::permissions(folder / "podman", std::filesystem::perms::owner_all);
+  test::put_file(folder / "script", words() + "'a program' one\n");
+  const std::string said =
+      run_command({"env", "PATH=" + folder.path().string() + ":" + std::getenv("PATH"), "LD_LIBRARY_PATH=/host",
+                   "TMPDIR=/host", "HOME=/host", "HERE=a b", "bash", (folder / "script").string()},
+                  30s)
+          .out;
+  EXPECT_TRUE(said.starts_with("run\n--env=")) << said;
+  for (const char* line : {"\n--env=HERE\n", "\n--env=ASSAY_LAUNCHER_PID\n", "\n--network=host\n",
+                           "\n--memory=1g\na/b:1\na program\none\nlibraries: none\n"})
+    EXPECT_NE(said.find(line), std::string::npos) << line << said;
+  for (const char* part : {"--env-host", "--env=PATH", "--env=LD_", "--env=TMPDIR", "--env=HOME"})
+    EXPECT_EQ(said.find(part), std::string::npos) << part << said;
+}
+
 TEST_F(ContainerScript, HostsRunACaseInAContainerOfOneHost) {
   site_.kind = "ssh";
-  EXPECT_NE(hosts_script(input()).find("exec bash -c 'ASSAY_LAUNCHER_PID=$$ exec env "), std::string::npos);
+  EXPECT_NE(hosts_script(input()).find("exec bash -c 'export ASSAY_LAUNCHER_PID=$$; "), std::string::npos);
   array_.shape.nodes = 2;
   EXPECT_THROW(hosts_script(input()), SiteError);
 }

@@ -186,6 +186,15 @@ TEST(SiteFile, AVariableStandsOnce) {
   }
 }
 
+TEST(SiteFile, AClusterIsOneWordOfAShell) {
+  for (const char* name : {"a&touch", "a(b)", "a,b", "a|b", "a*", "a b", ""}) {
+    const auto mistakes = mistakes_in(fmt::format("schema = 1\n[slurm]\ncluster = \"{}\"\n", name));
+    ASSERT_EQ(mistakes.size(), 1U) << name;
+    EXPECT_NE(mistakes[0].find("cluster"), std::string::npos) << mistakes[0];
+  }
+  EXPECT_EQ(site_in("[slurm]\ncluster = \"west-1.b_c\"\n").cluster, "west-1.b_c");
+}
+
 TEST(SiteFile, OptionsOfSrunAreWordsOfAShell) {
   for (const char* option :
        {"--mpi=none", "--mem 4G", "--constraint='[a|b]'", "--container-image=$HOME/a", "--a=b\\\\ c"})

@@ -156,6 +156,41 @@ TEST(RecordJson, AnIntegerThatDoesNotFitCountsAsAbsent) {
   EXPECT_EQ(record->result.work->items, 8u);
 }
 
+TEST(RecordJson, OfDoubledKeysTheLastOneCounts) {
+  const char* line =
+      R"({"status": "failed", "status": "ok", "index": 1, "reason": "a", "params": {"n": 1, "m": 2, "n": 7}, "index": 4,
+          "phases": {"step": {"mean_ms": 2.5, "mean_ms": 99}}, "axes": {"a": 1}, "axes": {"b": 2}, "reason": "b"})";
+  const auto record = record_from_line(line);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(to_line(*record), to_line(*record_from_json(Json::parse(line)))) << "as nlohmann reads it";
+  EXPECT_EQ(record->result.status, Status::ok);
+  EXPECT_EQ(record->identity.index, 4);
+  EXPECT_EQ(record->result.reason, "b");
+  EXPECT_EQ(record->result.phases->front().second.mean_ms, 99);
+  EXPECT_EQ(to_json(*record)["params"].dump(), R"({"n":7,"m":2})");
+  EXPECT_EQ(to_json(*record)["axes"].dump(), R"({"b":2})");
+  EXPECT_FALSE(record_from_line(R"({"status": "ok", "status": 5})"));
+}
+
+TEST(RecordJson, IntegersAtTheEndOfTheirRangeAreRead) {
+  const auto record = record_from_line(
+      R"({"status": "ok", "index": 9223372036854775807, "ranks": 2147483648, "rank": -2147483648,
+          "work": {"flops": 18446744073709551615, "items": 9223372036854775808}})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->identity.index, INT64_MAX);
+  EXPECT_EQ(record->result.work->flops, UINT64_MAX);
+  EXPECT_EQ(record->result.work->items, std::uint64_t{1} << 63);
+  EXPECT_FALSE(record_from_line(R"({"status": "ok", "ranks": 18446744073709551615})")->identity.ranks);
+}
+
+TEST(RecordJson, ALineWithANulIsNoRecord) {
+  const std::string record = R"({"status": "ok"})";
+  for (const std::string& line : {record + std::string(1, '\0'), record + std::string("\0garbage{", 10),
+                                  std::string(2, '\0') + record, record + " " + std::string(1, '\0')})
+    EXPECT_FALSE(record_from_line(line));
+  EXPECT_TRUE(record_from_line(R"({"status": "ok", "reason": "a\u0000b"})"));
+}
+
 TEST(RecordJson, BytesThatAreNoUtf8AreReplaced) {
   CaseRecord record;
   record.result.reason = "bad \xff byte";
