@@ -25,7 +25,7 @@ time_max = "1m"
 prologue = ["{prologue}"]
 {place}
 [ssh.limits]
-attempts = 2
+attempts = {attempts}
 margin = "20s"
 [ssh.canary]
 enable = {canary}
@@ -35,14 +35,15 @@ SILENCE_S = 3
 
 class Batch:
     def __init__(self, work, hosts, name, sweep, canary=False, params="", run="", prologue="true",
-                 place="", **more):
+                 place="", attempts=2, **more):
         self.hosts, self.folder = hosts, work / name
         self.folder.mkdir()
         self.marks = self.folder / "marks"
         self.marks.mkdir()
         values = dict(batch.DEFAULTS, name=name, marks=self.marks, sweep=sweep, params=params, run=run, **more)
         (self.folder / "x.toml").write_text(batch.EXPERIMENT.format(**values))
-        (self.folder / "site.toml").write_text(SITE.format(canary=str(canary).lower(), prologue=prologue, place=place))
+        (self.folder / "site.toml").write_text(SITE.format(
+            canary=str(canary).lower(), prologue=prologue, place=place, attempts=attempts))
         said = self.assay("submit", "x.toml", "--site", "./site.toml", "--plugin-path", batch.HOME["plugins"])
         self.run = pathlib.Path(said.split("run: ", 1)[1].splitlines()[0])
 
@@ -166,6 +167,23 @@ def test_unhealthy_host(work, hosts):
     assert all(r["environment"] for r in one.records())
     environments = "".join(p.read_text() for p in (one.run / "environments").glob("*"))
     assert '"node_ready"' in environments + (one.run / "environment.json").read_text()
+
+
+def test_no_healthy_host(work, hosts):
+    """The batch ends, the next one has the hosts, and no case is submitted again to hosts that failed."""
+    health = work / "health-of-all.toml"
+    plugin = f'plugin = "{batch.HOME["plugins"]}/misbehaving.so"'
+    health.write_text(batch.EXPERIMENT.format(**dict(
+        batch.DEFAULTS, name="check", marks=work, sweep="number = [100]", params='action = "fail"')).replace(
+            'plugin = "misbehaving"', plugin))
+    one = Batch(work, hosts, "none-healthy", "number = [1, 2]", canary=True, budget="15s", attempts=5,
+                place=f'health = {{ experiment = "{health}" }}')
+    status = one.wait()
+    assert status["counts"] == {"blocked": 1, "lost": 1}, f"{status}\n{one.logs()}"
+    said = one.assay("status", str(one.run))
+    assert all(f"unhealthy, and left out: {host} (" in said for host in ("a", "b")), said
+    nxt = Batch(work, hosts, "next", "number = [1]", budget="15s")
+    assert nxt.wait()["counts"] == {"ok": 1}, nxt.logs()
 
 
 def test_node_that_is_not_ready(work, hosts):
@@ -313,7 +331,7 @@ def main():
         chosen = sys.argv[1:]
         try:
             for test in (test_table, test_ranks_over_hosts, test_losses, test_canary, test_prologue,
-                         test_unhealthy_host, test_node_that_is_not_ready, test_container, test_real_podman, test_mistakes):
+                         test_unhealthy_host, test_no_healthy_host, test_node_that_is_not_ready, test_container, test_real_podman, test_mistakes):
                 if not chosen or test.__name__ in chosen:
                     begin = time.monotonic()
                     said = test(pathlib.Path(folder), hosts) or "ok"
