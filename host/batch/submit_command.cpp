@@ -351,7 +351,9 @@ class SubmitCommand {
                  submission.arrays.size());
       return exit_ok;
     }
+    const auto why_no_host = batch::why_no_host(run, submission);
     if (words.empty()) {
+      if (why_no_host) throw UsageError(*why_no_host);
       queue(run, submission);
       return exit_ok;
     }
@@ -383,6 +385,7 @@ class SubmitCommand {
       fmt::print("no case of {} is {}\n", run.string(), fmt::join(words, " or "));
       return exit_ok;
     }
+    if (why_no_host) throw UsageError(*why_no_host);
     const auto budgets = budgets_of(loaded.loaded->experiment, site, run.parent_path().parent_path());
     const BatchPlan plan = plan_batch(loaded.loaded->experiment, site, budgets, scheduler_of(site)->array_size_max(),
                                       &chosen, unfinished, words.contains("blocked"));

@@ -182,6 +182,16 @@ def test_no_healthy_host(work, hosts):
     assert status["counts"] == {"blocked": 1, "lost": 1}, f"{status}\n{one.logs()}"
     said = one.assay("status", str(one.run))
     assert all(f"unhealthy, and left out: {host} (" in said for host in ("a", "b")), said
+    before = sorted((one.run / "batch").rglob("*"))
+    for options in ((), ("--resubmit", "lost,blocked"), ("--resubmit", "lost", "--dry-run")):
+        said = one.assay("submit", str(one.run), *options, code=2)
+        assert "no usable host is left: a, b failed the health check" in said, said
+        assert f"{one.run}/batch/unhealthy/a, {one.run}/batch/unhealthy/b" in said, said
+    assert sorted((one.run / "batch").rglob("*")) == before, "nothing was moved"
+    health.write_text(health.read_text().replace('"fail"', '"ok"'))
+    (one.run / "batch/unhealthy/b").unlink()
+    one.assay("submit", str(one.run), "--resubmit", "lost,blocked")
+    assert one.wait()["counts"] == {"ok": 2}, one.logs()
     nxt = Batch(work, hosts, "next", "number = [1]", budget="15s")
     assert nxt.wait()["counts"] == {"ok": 1}, nxt.logs()
 
@@ -312,6 +322,9 @@ def test_mistakes(work, hosts):
             ('hosts = ["a"]', ["--check", "--output", "checked"], 0, "the hosts would take jobs"),
             ('hosts = ["a"]', ["--check", "--output", "/proc/no-results"], 2, "a: cannot create the results folder"),
             ('hosts = ["a"]\ngpus_per_node = "h100:8"', ["--check"], 2, "expected gpus_per_node = 8"),
+            ('hosts = ["a"]\nhealth = { experiment = "none.toml" }', ["--check"], 2,
+             f": [ssh.health] experiment: {folder}/none.toml"),
+            ('hosts = ["a"]\nhealth = { experiment = "none.toml" }', ["--dry-run"], 2, "s.toml:4:"),
             ('hosts = ["a"]', ["--dry-run"], 0, "exec ")):
         (folder / "s.toml").write_text(f"schema = 1\n[ssh]\n{text}\n")
         done = subprocess.run(assay + options, cwd=folder, capture_output=True, text=True, timeout=60, check=False,
