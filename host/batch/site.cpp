@@ -78,11 +78,19 @@ class SiteReader {
     }
     if (site_.kind == "ssh" && mistakes_.empty()) {
       if (site_.hosts.empty())
-        mistakes_.add(start, fmt::format("[ssh] has no hosts; expected hosts = [...], each {}", host_form));
+        mistakes_.add(start, fmt::format("[ssh] has no hosts; expected hosts = [...], each {}", site_host_form));
       std::set<std::string> seen;
-      for (const std::string& host : site_.hosts)
-        if (!seen.insert(parse_host(host)->name).second)
-          mistakes_.add(places_["hosts"], fmt::format("[ssh] hosts has {} twice; expected each host once", host));
+      for (const std::string& host : site_.hosts) {
+        const std::string name = parse_host(host)->name;
+        if (!seen.insert(name).second)
+          mistakes_.add(places_["hosts"], fmt::format("[ssh] hosts has {} twice; expected each host once", name));
+        if (host == name || host.ends_with(']')) continue;  // brackets of an address
+        mistakes_.add(
+            places_["hosts"],
+            fmt::format("[ssh] hosts has \"{}\"; expected \"{}\": experiments say how many ranks run on a host, "
+                        "use [cluster] ranks_per_node",
+                        host, host.substr(0, host.rfind(':'))));
+      }
       site_.limits.array_parallel = static_cast<std::int64_t>(site_.hosts.size());
     }
     if (mistakes_.empty() && site_.limits.margin * 2 > site_.time_max)

@@ -312,11 +312,12 @@ def test_mistakes(work, hosts):
     hosts.entry("down", ssh_hosts.free_port())
     hosts.entry("same", hosts.ports["a"])
     for text, options, code, expected in (
-            ('hosts = ["a", "a:2"]', [], 2, "twice"), ("", [], 2, "[ssh] has no hosts"),
+            ('hosts = ["a", "a"]', [], 2, "[ssh] hosts has a twice"),
+            ('hosts = ["u@a:2"]', ["--dry-run"], 2, '[ssh] hosts has "u@a:2"; expected "u@a": '), ("", [], 2, "[ssh] has no hosts"),
             ('hosts = ["a"]\npartition = "gpu"', [], 2, "unknown key 'partition' in [ssh]; known: gpus_per_node"),
             ('hosts = ["a"]\n[slurm]', [], 2, "a site has one kind"),
             ('hosts = ["a", "n[1-3]"]', [], 2, "one machine and no pattern of several"),
-            ('hosts = ["a", "b", "same"]', ["--check"], 2, "same: it is the same machine as a; name it once"),
+            ('hosts = ["a", "b", "same"]', ["--check"], 2, "same: it is the same machine as a; remove same from [ssh] hosts"),
             ('hosts = ["down"]', [], 1, "down: ssh: connect to host"),
             ('hosts = ["down", "a"]', ["--check"], 2, "Connection refused"),
             ('hosts = ["a"]', ["--check", "--output", "checked"], 0, "the hosts would take jobs"),
@@ -331,6 +332,14 @@ def test_mistakes(work, hosts):
                               env=hosts.environment())
         assert done.returncode == code and expected in done.stdout + done.stderr, (text, options, done)
     assert not (folder / "checked").exists(), "a check leaves nothing"
+    (folder / "x.toml").write_text((folder / "x.toml").read_text().replace("[cluster]", "[cluster]\nnodes = 2"))
+    (folder / "s.toml").write_text('schema = 1\n[ssh]\nhosts = ["a", "b"]\n'
+                                   'container = { image = "image:1", runtime = "podman" }\n')
+    for options in ([], ["--check"]):
+        done = subprocess.run(assay + options, cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+                              env=hosts.environment())
+        assert done.returncode == 2 and "has each case in a container of one host" in done.stderr, (options, done)
+    assert not list((folder / "results").rglob("*")), "a refused submission leaves nothing"
 
 
 def main():
