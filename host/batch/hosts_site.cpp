@@ -168,6 +168,8 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
         problems[i].push_back(hosts_[i].name + " fails the site's health check");
         if (!needs_all) said(fmt::format("note: {}; its shards go to other hosts", problems[i].back()));
       }
+    if (std::none_of(problems.begin(), problems.end(), [](const auto& of_host) { return of_host.empty(); }))
+      hosts::throw_problems(problems);
     const std::string launch = new_id();
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty())

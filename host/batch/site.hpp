@@ -70,7 +70,7 @@ struct SiteResult {
   std::vector<experiment::Mistake> mistakes;
 };
 
-// All mistakes in one pass, with their places; of the experiment of the health check, too, unless it is text.
+// All mistakes in one pass, with their places. read_site() reads the experiment of the health check, too.
 SiteResult read_site(const std::filesystem::path& file);
 SiteResult site_from_text(std::string_view text, const std::filesystem::path& file);
 

@@ -208,8 +208,7 @@ std::optional<std::string> why_no_host(const fs::path& run, const Submission& su
   if (names.empty()) return std::nullopt;
   return fmt::format(
       "no usable host is left: {} failed the health check (`assay status {}` says why); once a host is repaired, "
-      "remove "
-      "its file and it is checked again: {}",
+      "remove its file and it is checked again: {}",
       fmt::join(names, ", "), run.string(), fmt::join(files, ", "));
 }
 
