@@ -149,7 +149,8 @@ class Runner {
     if (array.is_canary) return true;
     for (const SubmittedArray& canary : submission_.arrays) {
       if (!canary.is_canary || canary.round != array.round) continue;
-      for (;; std::this_thread::sleep_for(look)) {
+      for (auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;;
+           std::this_thread::sleep_for(look)) {
         const bool is_over = !line_of_file(ended_file(run_, canary.number, 0)).empty();
         const CanaryState state = canary_state(run_, canary);
         if (state == CanaryState::good) return true;
@@ -157,9 +158,29 @@ class Runner {
         // Whoever has it is gone: nobody can say that it is good.
         const std::string holder = holder_of_task(run_, canary.number, 0);
         if (!holder.empty() && !is_alive(holder)) return false;
+        // One that was given back starts only where a host is left that may take it.
+        const auto now = std::chrono::steady_clock::now();
+        if (!holder.empty() || is_any_at_or_before(canary))
+          give_up_at = now + patience_with_others;
+        else if (now > give_up_at || !has_healthy_group(canary))
+          return false;
       }
     }
     return true;
+  }
+
+  bool has_healthy_group(const SubmittedArray& array) const {
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const SshHost& host) {
+      const std::vector<std::string> group = group_of(array.shape, hosts_, host.name);
+      return !group.empty() &&
+             std::none_of(group.begin(), group.end(), [this](const auto& each) { return is_unhealthy(each); });
+    });
+  }
+  bool is_any_at_or_before(const SubmittedArray& array) const {
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const SshHost& host) {
+      const auto state = read_runner_state(run_, host.name);
+      return state && state->is_alive(seconds_since_1970()) && state->array <= array.number;
+    });
   }
 
   void lead(const SubmittedArray& array, const std::vector<std::string>& group) {

@@ -149,8 +149,9 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
     return array.shape.nodes > 1 || !array.shape.node.empty();
   });
   const fs::path program = fs::read_symlink("/proc/self/exe");
-  const hosts::HostCheck check =
+  hosts::HostCheck check =
       hosts::check_of({run_ / "experiment.toml", fs::path(submission_.plugin_file)}, run_, hosts_folder(run_));
+  check.list = "[ssh] hosts";
   try {
     hosts::HostConnections connections(hosts_, program, nullptr);
     std::vector<std::vector<std::string>> problems = connections.problems(check);
@@ -165,6 +166,8 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
         problems[i].push_back(hosts_[i].name + " fails the site's health check");
         if (!needs_all) said(fmt::format("note: {}; its shards go to other hosts", problems[i].back()));
       }
+    if (std::none_of(problems.begin(), problems.end(), [](const auto& of_host) { return of_host.empty(); }))
+      hosts::throw_problems(problems);
     const std::string launch = new_id();
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty())
@@ -314,8 +317,9 @@ std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<S
       while (!is_folder(there)) there = there.parent_path();
       hosts::HostConnections connections(hosts_in(site.hosts, "[ssh] hosts"), fs::read_symlink("/proc/self/exe"),
                                          nullptr);
-      for (auto& of_host : connections.problems(hosts::check_of(runs.plugins, there, results)))
-        problems.insert(problems.end(), of_host.begin(), of_host.end());
+      hosts::HostCheck check = hosts::check_of(runs.plugins, there, results);
+      check.list = "[ssh] hosts";
+      for (auto& of_host : connections.problems(check)) problems.insert(problems.end(), of_host.begin(), of_host.end());
       connections.send_to_all({{"do", "end"}});
       // A keeper removes the file of the check as it ends.
       for (const auto deadline = std::chrono::steady_clock::now() + patience_with_keepers;

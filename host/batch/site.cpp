@@ -8,6 +8,7 @@
 #include "common/host_list.hpp"
 #include "common/suggest.hpp"
 #include "experiment/document.hpp"
+#include "run/load_experiment.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -77,11 +78,19 @@ class SiteReader {
     }
     if (site_.kind == "ssh" && mistakes_.empty()) {
       if (site_.hosts.empty())
-        mistakes_.add(start, fmt::format("[ssh] has no hosts; expected hosts = [...], each {}", host_form));
+        mistakes_.add(start, fmt::format("[ssh] has no hosts; expected hosts = [...], each {}", site_host_form));
       std::set<std::string> seen;
-      for (const std::string& host : site_.hosts)
-        if (!seen.insert(parse_host(host)->name).second)
-          mistakes_.add(places_["hosts"], fmt::format("[ssh] hosts has {} twice; expected each host once", host));
+      for (const std::string& host : site_.hosts) {
+        const std::string name = parse_host(host)->name;
+        if (!seen.insert(name).second)
+          mistakes_.add(places_["hosts"], fmt::format("[ssh] hosts has {} twice; expected each host once", name));
+        if (host == name || host.ends_with(']')) continue;  // brackets of an address
+        mistakes_.add(
+            places_["hosts"],
+            fmt::format("[ssh] hosts has \"{}\"; expected \"{}\": experiments say how many ranks run on a host, "
+                        "use [cluster] ranks_per_node",
+                        host, host.substr(0, host.rfind(':'))));
+      }
       site_.limits.array_parallel = static_cast<std::int64_t>(site_.hosts.size());
     }
     if (mistakes_.empty() && site_.limits.margin * 2 > site_.time_max)
@@ -103,6 +112,7 @@ class SiteReader {
     // A path is one beside the site file.
     if (std::string& file = site_.health.experiment; !file.empty())
       file = fs::absolute(site_.file.parent_path() / file).lexically_normal().string();
+    site_.health_place = places_["experiment"];
     if (places_.contains("tflop_per_s_min") || places_.contains("gbytes_per_s_min") || places_.contains("timeout_s"))
       if (site_.health.experiment.empty() && mistakes_.empty())
         mistakes_.add(start, fmt::format("[{}.health] has limits and no experiment; expected experiment = "
@@ -207,7 +217,15 @@ SiteResult site_from_text(std::string_view text, const fs::path& file) {
 }
 
 SiteResult read_site(const fs::path& file) try {
-  return site_from_text(read_file(file), file);
+  SiteResult result = site_from_text(read_file(file), file);
+  if (!result.site || result.site->health.experiment.empty()) return result;
+  // Else each node would find out, one after the other.
+  Mistakes mistakes;
+  for (const auto& mistake : run::load_experiment({result.site->health.experiment, {}, {}, {}, {}}).mistakes)
+    mistakes.add(result.site->health_place,
+                 fmt::format("[{}.health] experiment: {}", result.site->kind, mistake.to_string()));
+  if (mistakes.empty()) return result;
+  return {std::nullopt, mistakes.sorted()};
 } catch (const StorageError& e) {
   return {std::nullopt,
           {{file.string(), 0, 0, fmt::format("{}; expected a site file (`assay site` lists them)", e.what())}}};

@@ -55,6 +55,7 @@ struct Site {
   std::string assay;                                  // the program's path on the nodes; "": this one's
   SiteLimits limits;
   shard::HealthRule health;
+  experiment::Place health_place;  // of health.experiment
   SiteContainer container;
   bool canary = true;  // the cheapest case first; the others when it is ok
 
@@ -69,7 +70,7 @@ struct SiteResult {
   std::vector<experiment::Mistake> mistakes;
 };
 
-// All mistakes in one pass, with their places.
+// All mistakes in one pass, with their places. read_site() reads the experiment of the health check, too.
 SiteResult read_site(const std::filesystem::path& file);
 SiteResult site_from_text(std::string_view text, const std::filesystem::path& file);
 

@@ -313,8 +313,10 @@ const std::vector<SiteKey>& site_keys() {
           (each.section == "slurm" && each.key == "assay"))
         add_copy(each, "kubernetes");
     }
+    Kind<std::string> host = ssh_host();
+    host.expected = std::string("texts, each ") + site_host_form;
     rows.push_back(list(
-        "ssh", "hosts", ssh_host(), [](Site & s) -> auto& { return s.hosts; }));
+        "ssh", "hosts", host, [](Site & s) -> auto& { return s.hosts; }));
     rows.push_back(row(
         "kubernetes", "namespace", word_kind(name), [](Site & s) -> auto& { return s.name_space; }));
     rows.push_back(row(

@@ -18,4 +18,8 @@ struct SiteKey {
 
 const std::vector<SiteKey>& site_keys();
 
+// What a host of a site is written as, for messages: experiments say how many ranks run there.
+inline constexpr const char* site_host_form =
+    "a name that ssh takes, one machine and no pattern of several (\"n1\", \"user@n2\"; ports stand in ~/.ssh/config)";
+
 }  // namespace assay::host::batch

@@ -2,6 +2,7 @@
 
 #include "batch/site_kinds.hpp"
 #include "common/files.hpp"
+#include "common/host_list.hpp"
 #include "common/parallel.hpp"
 #include "common/sha256.hpp"
 #include "shard/node_health.hpp"
@@ -187,6 +188,21 @@ std::optional<std::string> why_another_site(const Site& site, const Submission& 
   if (site.hosts != submission.hosts)
     return differs(fmt::format("[ssh] hosts = {}", site.hosts), fmt::format("hosts = {}", submission.hosts));
   return std::nullopt;
+}
+
+std::optional<std::string> why_no_host(const fs::path& run, const Submission& submission) {
+  std::vector<std::string> names, files;
+  for (const SshHost& host : submission.hosts.empty() ? std::vector<SshHost>{} : hosts_in(submission.hosts, "hosts")) {
+    const auto health = shard::read_node_health(batch_folder(run), host.name);
+    if (!health || health->is_healthy()) return std::nullopt;
+    names.push_back(host.name);
+    files.push_back((batch_folder(run) / "unhealthy" / host.name).string());
+  }
+  if (names.empty()) return std::nullopt;
+  return fmt::format(
+      "no usable host is left: {} failed the health check (`assay status {}` says why); once a host is repaired, "
+      "remove its file and it is checked again: {}",
+      fmt::join(names, ", "), run.string(), fmt::join(files, ", "));
 }
 
 void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& scheduler,

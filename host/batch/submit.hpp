@@ -46,6 +46,10 @@ void write_round(const std::filesystem::path& run, Submission& submission, const
 // Why a batch cannot go on with this site, with the remedy: its jobs are elsewhere. Nothing where it can.
 std::optional<std::string> why_another_site(const Site& site, const Submission& submission);
 
+// Why none of a batch's hosts takes its cases, with the remedy: each failed the health check. Nothing where one does,
+// and for sites whose scheduler chooses the nodes.
+std::optional<std::string> why_no_host(const std::filesystem::path& run, const Submission& submission);
+
 // Queues every array of the submission that has no job yet: looks for it by its comment first. The arrays of a round
 // wait for its canary. `said` hears a line for each array. Throws SchedulerError; arrays queued before stay queued.
 void queue_arrays(const std::filesystem::path& run, Submission& submission, const Scheduler& scheduler,

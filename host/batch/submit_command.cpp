@@ -165,9 +165,26 @@ class SubmitCommand {
     }
     // All of them before the first is written.
     for (const Prepared& each : prepared)
-      check_run_path(fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name).lexically_normal());
+      for (const PackedArray& packed : each.plan.arrays) try_script(each.loaded, site, packed.shape);
     for (const Prepared& each : prepared) write_and_queue(each, site);
     return exit_ok;
+  }
+
+  // Makes what jobs of this shape would run, for its errors alone: before there is a folder. Throws SiteError.
+  static void try_script(const run::LoadedExperiment& loaded, const Site& site, const Shape& shape) {
+    const experiment::Experiment& experiment = loaded.experiment;
+    SubmittedArray array;
+    array.shape = shape, array.tasks = 1, array.id = "0000000000000000";
+    const fs::path run = fs::absolute(experiment.output.dir / experiment.name / "RUN").lexically_normal();
+    const fs::path assay = fs::read_symlink("/proc/self/exe");
+    site_kind(site.kind).script({site,
+                                 array,
+                                 experiment.name,
+                                 run,
+                                 assay,
+                                 site.limits.attempts,
+                                 {fs::absolute(loaded.file).lexically_normal(), loaded.target.plugin_file}});
+    if (!site.on_end.empty()) end_script(site, array.id, experiment.name, run, assay);
   }
 
   // Without its scheduler a dry run still shows shards and scripts.
@@ -180,6 +197,7 @@ class SubmitCommand {
 
   int check(const Site& site, std::vector<experiment::Mistake> mistakes, const std::vector<std::string>& files) {
     std::vector<Shape> shapes;
+    std::vector<std::string> problems;
     CheckedRuns runs;
     const auto add = [](std::vector<fs::path>& paths, const fs::path& path) {
       if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
@@ -190,13 +208,24 @@ class SubmitCommand {
       if (!result.loaded) continue;
       add(runs.plugins, result.loaded->target.plugin_file);
       add(runs.results, result.loaded->experiment.output.dir / result.loaded->experiment.name);
+      if (!mistakes.empty()) continue;
+      std::vector<Shape> of_file;
       for (const experiment::Case& c : result.loaded->experiment.cases)
         if (const auto shape = shape_of(c, site.gpus_per_node);
-            std::find(shapes.begin(), shapes.end(), shape) == shapes.end())
-          shapes.push_back(shape);
+            std::find(of_file.begin(), of_file.end(), shape) == of_file.end())
+          of_file.push_back(shape);
+      for (const Shape& shape : of_file) {
+        if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+        try {
+          try_script(*result.loaded, site, shape);
+        } catch (const SiteError& e) {
+          if (std::find(problems.begin(), problems.end(), e.what()) == problems.end()) problems.emplace_back(e.what());
+        }
+      }
     }
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
-    const std::vector<std::string> problems = site_kind(site.kind).problems(site, shapes, runs);
+    for (std::string& problem : site_kind(site.kind).problems(site, shapes, runs))
+      problems.push_back(std::move(problem));
     for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", site.file.string(), problem);
     if (problems.empty())
       fmt::print("{}: {} would take jobs of {} shape{}\n", site.file.string(), site_kind(site.kind).shown,
@@ -348,7 +377,9 @@ class SubmitCommand {
                  submission.arrays.size());
       return exit_ok;
     }
+    const auto why_no_host = batch::why_no_host(run, submission);
     if (words.empty()) {
+      if (why_no_host) throw UsageError(*why_no_host);
       queue(run, submission);
       return exit_ok;
     }
@@ -380,6 +411,7 @@ class SubmitCommand {
       fmt::print("no case of {} is {}\n", run.string(), fmt::join(words, " or "));
       return exit_ok;
     }
+    if (why_no_host) throw UsageError(*why_no_host);
     const auto budgets = budgets_of(loaded.loaded->experiment, site, run.parent_path().parent_path());
     const BatchPlan plan = plan_batch(loaded.loaded->experiment, site, budgets, scheduler_of(site)->array_size_max(),
                                       &chosen, unfinished, words.contains("blocked"));

@@ -25,7 +25,7 @@ time_max = "1m"
 prologue = ["{prologue}"]
 {place}
 [ssh.limits]
-attempts = 2
+attempts = {attempts}
 margin = "20s"
 [ssh.canary]
 enable = {canary}
@@ -35,14 +35,15 @@ SILENCE_S = 3
 
 class Batch:
     def __init__(self, work, hosts, name, sweep, canary=False, params="", run="", prologue="true",
-                 place="", **more):
+                 place="", attempts=2, **more):
         self.hosts, self.folder = hosts, work / name
         self.folder.mkdir()
         self.marks = self.folder / "marks"
         self.marks.mkdir()
         values = dict(batch.DEFAULTS, name=name, marks=self.marks, sweep=sweep, params=params, run=run, **more)
         (self.folder / "x.toml").write_text(batch.EXPERIMENT.format(**values))
-        (self.folder / "site.toml").write_text(SITE.format(canary=str(canary).lower(), prologue=prologue, place=place))
+        (self.folder / "site.toml").write_text(SITE.format(
+            canary=str(canary).lower(), prologue=prologue, place=place, attempts=attempts))
         said = self.assay("submit", "x.toml", "--site", "./site.toml", "--plugin-path", batch.HOME["plugins"])
         self.run = pathlib.Path(said.split("run: ", 1)[1].splitlines()[0])
 
@@ -168,6 +169,33 @@ def test_unhealthy_host(work, hosts):
     assert '"node_ready"' in environments + (one.run / "environment.json").read_text()
 
 
+def test_no_healthy_host(work, hosts):
+    """The batch ends, the next one has the hosts, and no case is submitted again to hosts that failed."""
+    health = work / "health-of-all.toml"
+    plugin = f'plugin = "{batch.HOME["plugins"]}/misbehaving.so"'
+    health.write_text(batch.EXPERIMENT.format(**dict(
+        batch.DEFAULTS, name="check", marks=work, sweep="number = [100]", params='action = "fail"')).replace(
+            'plugin = "misbehaving"', plugin))
+    one = Batch(work, hosts, "none-healthy", "number = [1, 2]", canary=True, budget="15s", attempts=5,
+                place=f'health = {{ experiment = "{health}" }}')
+    status = one.wait()
+    assert status["counts"] == {"blocked": 1, "lost": 1}, f"{status}\n{one.logs()}"
+    said = one.assay("status", str(one.run))
+    assert all(f"unhealthy, and left out: {host} (" in said for host in ("a", "b")), said
+    before = sorted((one.run / "batch").rglob("*"))
+    for options in ((), ("--resubmit", "lost,blocked"), ("--resubmit", "lost", "--dry-run")):
+        said = one.assay("submit", str(one.run), *options, code=2)
+        assert "no usable host is left: a, b failed the health check" in said, said
+        assert f"{one.run}/batch/unhealthy/a, {one.run}/batch/unhealthy/b" in said, said
+    assert sorted((one.run / "batch").rglob("*")) == before, "nothing was moved"
+    health.write_text(health.read_text().replace('"fail"', '"ok"'))
+    (one.run / "batch/unhealthy/b").unlink()
+    one.assay("submit", str(one.run), "--resubmit", "lost,blocked")
+    assert one.wait()["counts"] == {"ok": 2}, one.logs()
+    nxt = Batch(work, hosts, "next", "number = [1]", budget="15s")
+    assert nxt.wait()["counts"] == {"ok": 1}, nxt.logs()
+
+
 def test_node_that_is_not_ready(work, hosts):
     one = Batch(work, hosts, "unready", "number = [1]", budget="25s", place='environment = ["NOT_THERE"]')
     status = one.wait()
@@ -284,22 +312,34 @@ def test_mistakes(work, hosts):
     hosts.entry("down", ssh_hosts.free_port())
     hosts.entry("same", hosts.ports["a"])
     for text, options, code, expected in (
-            ('hosts = ["a", "a:2"]', [], 2, "twice"), ("", [], 2, "[ssh] has no hosts"),
+            ('hosts = ["a", "a"]', [], 2, "[ssh] hosts has a twice"),
+            ('hosts = ["u@a:2"]', ["--dry-run"], 2, '[ssh] hosts has "u@a:2"; expected "u@a": '), ("", [], 2, "[ssh] has no hosts"),
             ('hosts = ["a"]\npartition = "gpu"', [], 2, "unknown key 'partition' in [ssh]; known: gpus_per_node"),
             ('hosts = ["a"]\n[slurm]', [], 2, "a site has one kind"),
             ('hosts = ["a", "n[1-3]"]', [], 2, "one machine and no pattern of several"),
-            ('hosts = ["a", "b", "same"]', ["--check"], 2, "same: it is the same machine as a; name it once"),
+            ('hosts = ["a", "b", "same"]', ["--check"], 2, "same: it is the same machine as a; remove same from [ssh] hosts"),
             ('hosts = ["down"]', [], 1, "down: ssh: connect to host"),
             ('hosts = ["down", "a"]', ["--check"], 2, "Connection refused"),
             ('hosts = ["a"]', ["--check", "--output", "checked"], 0, "the hosts would take jobs"),
             ('hosts = ["a"]', ["--check", "--output", "/proc/no-results"], 2, "a: cannot create the results folder"),
             ('hosts = ["a"]\ngpus_per_node = "h100:8"', ["--check"], 2, "expected gpus_per_node = 8"),
+            ('hosts = ["a"]\nhealth = { experiment = "none.toml" }', ["--check"], 2,
+             f": [ssh.health] experiment: {folder}/none.toml"),
+            ('hosts = ["a"]\nhealth = { experiment = "none.toml" }', ["--dry-run"], 2, "s.toml:4:"),
             ('hosts = ["a"]', ["--dry-run"], 0, "exec ")):
         (folder / "s.toml").write_text(f"schema = 1\n[ssh]\n{text}\n")
         done = subprocess.run(assay + options, cwd=folder, capture_output=True, text=True, timeout=60, check=False,
                               env=hosts.environment())
         assert done.returncode == code and expected in done.stdout + done.stderr, (text, options, done)
     assert not (folder / "checked").exists(), "a check leaves nothing"
+    (folder / "x.toml").write_text((folder / "x.toml").read_text().replace("[cluster]", "[cluster]\nnodes = 2"))
+    (folder / "s.toml").write_text('schema = 1\n[ssh]\nhosts = ["a", "b"]\n'
+                                   'container = { image = "image:1", runtime = "podman" }\n')
+    for options in ([], ["--check"]):
+        done = subprocess.run(assay + options, cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+                              env=hosts.environment())
+        assert done.returncode == 2 and "has each case in a container of one host" in done.stderr, (options, done)
+    assert not list((folder / "results").rglob("*")), "a refused submission leaves nothing"
 
 
 def main():
@@ -313,7 +353,7 @@ def main():
         chosen = sys.argv[1:]
         try:
             for test in (test_table, test_ranks_over_hosts, test_losses, test_canary, test_prologue,
-                         test_unhealthy_host, test_node_that_is_not_ready, test_container, test_real_podman, test_mistakes):
+                         test_unhealthy_host, test_no_healthy_host, test_node_that_is_not_ready, test_container, test_real_podman, test_mistakes):
                 if not chosen or test.__name__ in chosen:
                     begin = time.monotonic()
                     said = test(pathlib.Path(folder), hosts) or "ok"

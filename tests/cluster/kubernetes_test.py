@@ -110,9 +110,15 @@ def test_manifest(site):
     assert (spec["completionMode"], spec["completions"], spec["backoffLimitPerIndex"]) == ("Indexed", 3, 2), spec
     container = spec["template"]["spec"]["containers"][0]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"} and "export FROM_PROLOGUE=yes\n" in container["command"][2]
-    assert "runs each on one pod" in site.submit("two", "number = [1]", marks="", budget='2s"\nnodes = 2\n#"', code=2)
+    # `--check` says what `submit` does, which leaves no folder of a run.
+    for options in ((), ("--check",)):
+        said = site.submit("two", "number = [1]", *options, marks="", budget='2s"\nnodes = 2\n#"', code=2)
+        assert said.count("runs each on one pod") == 1, said
     (site.work / "site.toml").write_text(SITE.format(mount="/elsewhere", gpus=0))
-    assert "lies outside of [kubernetes] mount" in site.submit("outside", "number = [1]", marks="", code=2)
+    for options in ((), ("--check",)):
+        said = site.submit("outside", "number = [1]", *options, marks="", code=2)
+        assert "lies outside of [kubernetes] mount" in said, said
+    assert not [p for name in ("two", "outside") for p in (site.work / "results" / name).glob("*")]
     (site.work / "site.toml").write_text('schema = 1\n[kubernetes]\nimage = "a"\nvolume = "b"\n')
     assert "[kubernetes] has no mount" in site.submit("without", "number = [1]", marks="", code=2)
 

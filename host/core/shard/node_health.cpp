@@ -43,6 +43,8 @@ std::optional<NodeHealth> read_node_health(const fs::path& batch_folder, const s
     json.at("problems").get_to(health.problems);
     json.at("figures").get_to(health.figures);
     json.at("at_s").get_to(health.at_s);
+    // Whoever has removed that file wants it looked at again. It was written before this one.
+    if (!health.is_healthy() && !fs::exists(batch_folder / "unhealthy" / node, ignored)) return std::nullopt;
     return health;
   } catch (const nlohmann::json::exception&) {  // half written: the node is looked at again
     return std::nullopt;

@@ -28,7 +28,7 @@ struct NodeHealth {
 std::filesystem::path batch_of_shard(const std::filesystem::path& shard_folder);
 // Throws StorageError.
 void write_node_health(const std::filesystem::path& batch_folder, const NodeHealth& health);
-// Nothing when the node was not looked at yet.
+// Nothing when the node was not looked at yet, or failed and its file in unhealthy/ was removed since.
 std::optional<NodeHealth> read_node_health(const std::filesystem::path& batch_folder, const std::string& node);
 
 struct UnhealthyNode {

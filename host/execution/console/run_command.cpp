@@ -119,8 +119,13 @@ int look_at_node(const RunRequest& request, const fs::path& experiment_toml, con
   shard::write_node_ready(folder, request.job_start(), ready);
   if (!ready.is_ready()) return exit_failed;
   if (question.plan.promised.health.experiment.empty()) return exit_ok;
-  const shard::NodeHealth health = run::check_node_health(shard::batch_of_shard(folder), question.node,
-                                                          request.job_start(), question.plan.promised.health);
+  shard::NodeHealth health;
+  try {
+    health = run::check_node_health(shard::batch_of_shard(folder), question.node, request.job_start(),
+                                    question.plan.promised.health);
+  } catch (const UsageError& e) {
+    return complain(e.what());
+  }
   for (const std::string& problem : health.problems) complain("it fails the site's health check: " + problem);
   return health.is_healthy() ? exit_ok : exit_unhealthy;
 }

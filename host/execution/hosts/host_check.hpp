@@ -23,6 +23,7 @@ struct HostCheck {
   std::filesystem::path folder;          // where the ranks are to work
   std::filesystem::path shared;          // the folder of results, which all hosts must see
   std::string shared_name, shared_text;  // of a file in it, which the first host writes and the others read
+  std::string list = {};                 // "[ssh] hosts" of a site: a machine's second name goes; "": slots add up
 };
 
 // Of `files`, which are to be the same everywhere, and of this program with its libraries.

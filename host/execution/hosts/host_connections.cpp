@@ -201,9 +201,11 @@ std::vector<std::vector<std::string>> HostConnections::problems(const HostCheck&
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     for (std::size_t k = 0; k < i && !machines[i].empty(); ++k)
       if (machines[k] == machines[i]) {
+        const std::string remedy = check.list.empty() ? fmt::format("name it once, with the ranks of both: \"{}:{}\"",
+                                                                    hosts_[k].name, hosts_[i].slots + hosts_[k].slots)
+                                                      : fmt::format("remove {} from {}", hosts_[i].name, check.list);
         problems[i].push_back(
-            fmt::format("{}: it is the same machine as {}; name it once, with the ranks of both: \"{}:{}\"",
-                        hosts_[i].name, hosts_[k].name, hosts_[k].name, hosts_[i].slots + hosts_[k].slots));
+            fmt::format("{}: it is the same machine as {}; {}", hosts_[i].name, hosts_[k].name, remedy));
         break;
       }
   if (writer && is_open[*writer]) send(*writer, {{"do", "checked"}});

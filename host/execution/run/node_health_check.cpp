@@ -6,9 +6,11 @@
 
 #include "common/command.hpp"
 #include "common/files.hpp"
+#include "common/usage_error.hpp"
 #include "common/utc.hpp"
 #include "results/case_order.hpp"
 #include "results/reader.hpp"
+#include "run/load_experiment.hpp"
 #include "shard/journal.hpp"
 
 namespace assay::host::run {
@@ -92,6 +94,9 @@ shard::NodeHealth judge_node(const std::string& node, const std::vector<record::
 shard::NodeHealth check_node_health(const fs::path& batch_folder, const std::string& node, const shard::JobStart& start,
                                     const shard::HealthRule& rule) {
   if (auto known = shard::read_node_health(batch_folder, node)) return *known;
+  // A file that is missing here, or has a mistake, says nothing of the node.
+  if (const LoadResult loaded = load_experiment({rule.experiment, {}, {}, {}, {}}); !loaded.loaded)
+    throw UsageError(fmt::format("the site's health check cannot start: {}", loaded.mistakes.front().to_string()));
   const fs::path folder = batch_folder / "nodes" / fmt::format("{}-{}-{}", node, start.job, start.restart);
   create_folders(folder);
   const CommandAnswer answer = run_command(

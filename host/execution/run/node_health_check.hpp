@@ -14,7 +14,8 @@ shard::NodeHealth judge_node(const std::string& node, const std::vector<record::
                              const shard::HealthRule& rule);
 
 // The verdict of this batch on the node: that of an earlier job, or the check is run now, in separate processes, with
-// its run below <batch>/nodes/NODE-JOB-RESTART. Throws StorageError.
+// its run below <batch>/nodes/NODE-JOB-RESTART. Throws StorageError, and UsageError where the check's experiment cannot
+// be read here: no verdict on the node is left then.
 shard::NodeHealth check_node_health(const std::filesystem::path& batch_folder, const std::string& node,
                                     const shard::JobStart& start, const shard::HealthRule& rule);
 

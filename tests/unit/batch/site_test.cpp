@@ -178,6 +178,14 @@ TEST(SiteFile, AWrongRuntimeIsReportedWhereItStands) {
   EXPECT_TRUE(missing[0].starts_with("s.toml:4:")) << missing[0] << ": at the image, which has none";
 }
 
+TEST(SiteFile, HostsHaveNoSlots) {
+  EXPECT_TRUE(mistakes_in("schema = 1\n[ssh]\nhosts = [\"n1\", \"u@[fe80::1]\", \"fe80::2\"]\n").empty());
+  const auto mistakes = mistakes_in("schema = 1\n[ssh]\nhosts = [\"2:2\", \"[fe80::1]:2\"]\n");
+  ASSERT_EQ(mistakes.size(), 2U);
+  EXPECT_NE(mistakes[0].find("expected \"2\": "), std::string::npos) << mistakes[0];
+  EXPECT_NE(mistakes[1].find("expected \"[fe80::1]\": "), std::string::npos) << mistakes[1];
+}
+
 TEST(SiteFile, AVariableStandsOnce) {
   for (const char* kind : {"[slurm]", "[ssh]\nhosts = [\"a\"]"}) {
     const auto mistakes = mistakes_in(fmt::format("schema = 1\n{}\nenvironment = [\"A=b\", \"B\", \"A=c\"]\n", kind));

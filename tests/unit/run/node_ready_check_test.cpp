@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/sha256.hpp"
+#include "common/usage_error.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace assay::host::run {
@@ -121,6 +122,19 @@ TEST(NodeHealth, ALimitThatNothingWasHeldToIsAProblem) {
   EXPECT_TRUE(odd.figures.empty());
 }
 
+// Else every healthy node is left out where the site's file was moved.
+TEST(NodeHealth, ACheckThatCannotStartMarksNoNode) {
+  assay::test::TemporaryFolder folder;
+  try {
+    check_node_health(folder.path(), "n1", {"7_0", 0}, {(folder.path() / "none.toml").string()});
+    ADD_FAILURE() << "it has an answer";
+  } catch (const UsageError& e) {
+    EXPECT_NE(std::string(e.what()).find("health check cannot start: "), std::string::npos) << e.what();
+  }
+  EXPECT_FALSE(shard::read_node_health(folder.path(), "n1").has_value());
+  EXPECT_TRUE(shard::unhealthy_nodes(folder.path()).empty());
+}
+
 TEST(NodeHealth, IsKeptForTheBatch) {
   assay::test::TemporaryFolder folder;
   EXPECT_FALSE(shard::read_node_health(folder.path(), "n1"));
@@ -134,6 +148,8 @@ TEST(NodeHealth, IsKeptForTheBatch) {
   const auto unhealthy = shard::unhealthy_nodes(folder.path());
   ASSERT_EQ(unhealthy.size(), 1U);
   EXPECT_EQ(unhealthy[0].node + ": " + unhealthy[0].reason, "n1: too slow; wrong");
+  std::filesystem::remove(folder.path() / "unhealthy" / "n1");
+  EXPECT_FALSE(shard::read_node_health(folder.path(), "n1")) << "it was repaired";
   EXPECT_EQ(shard::batch_of_shard("/r/batch/shards/0-0003"), "/r/batch");
   EXPECT_EQ(shard::batch_of_shard("/r/batch/shards/0-0003/"), "/r/batch");
 }
