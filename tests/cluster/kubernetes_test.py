@@ -109,7 +109,7 @@ def test_manifest(site):
     spec = job["spec"]
     assert (spec["completionMode"], spec["completions"], spec["backoffLimitPerIndex"]) == ("Indexed", 3, 2), spec
     container = spec["template"]["spec"]["containers"][0]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"} and "export FROM_PROLOGUE=yes\n" in container["command"][2]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"} and "export FROM_PROLOGUE=yes\n" in container["command"][-1]
     assert "runs each on one pod" in site.submit("two", "number = [1]", marks="", budget='2s"\nnodes = 2\n#"', code=2)
     (site.work / "site.toml").write_text(SITE.format(mount="/elsewhere", gpus=0))
     assert "lies outside of [kubernetes] mount" in site.submit("outside", "number = [1]", marks="", code=2)
