@@ -109,7 +109,7 @@ def test_manifest(site):
     spec = job["spec"]
     assert (spec["completionMode"], spec["completions"], spec["backoffLimitPerIndex"]) == ("Indexed", 3, 2), spec
     container = spec["template"]["spec"]["containers"][0]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"} and "export FROM_PROLOGUE=yes\n" in container["command"][2]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"} and "export FROM_PROLOGUE=yes\n" in container["command"][-1]
     # `--check` says what `submit` does, which leaves no folder of a run.
     for options in ((), ("--check",)):
         said = site.submit("two", "number = [1]", *options, marks="", budget='2s"\nnodes = 2\n#"', code=2)
