@@ -98,7 +98,7 @@ step_refuses_version_2() {
   local said
   said=$(tr -s '[:space:]' ' ' <"$WORK/asks_for_2.log")
   [[ $said == *'compatible with requested version "2.0"'* &&
-    $said == *"$prefix/lib/cmake/assay/assayConfig.cmake, version: 1.0"* ]] || {
+    $said == *"$prefix/lib/cmake/assay/assayConfig.cmake, version: 1."* ]] || {
     cat "$WORK/asks_for_2.log"
     fail "find_package(assay 2.0) failed for another reason than the version"
   }
