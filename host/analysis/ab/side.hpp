@@ -20,7 +20,7 @@ struct SideSpec {
   std::vector<std::pair<std::string, std::string>> environment;  // set for its processes
   std::filesystem::path folder;                                  // its results
 
-  // Whether it differs from the other in label and folder alone.
+  // True where the two sides differ in label and folder only.
   bool equals(const SideSpec& other) const {
     return experiment == other.experiment && executable == other.executable && settings == other.settings &&
            plugin_folders == other.plugin_folders && environment == other.environment;

@@ -86,7 +86,7 @@ std::vector<std::string> parts_of(const std::string& libraries) {
 
 constexpr const char* kLibraries = "driver and libraries";
 
-// What a side sweeps distinguishes its cases, and is compared there: `axes` are those of all sides.
+// The axes of all sides. An axis distinguishes cases, and is compared there.
 std::set<std::string> swept_in(const std::vector<Side>& sides) {
   std::set<std::string> axes;
   for (const Side& side : sides)

@@ -11,7 +11,7 @@ namespace {
 
 using Keys = std::set<std::string>;
 
-// What a comparison is about, unless a sweep over devices distinguishes cases by it.
+// A comparison may be about devices, so this setting matches no cases, unless a sweep over devices distinguishes them.
 constexpr const char* kDevice = "run.device";
 
 // How many threads there were may differ between runs of one experiment: only an axis distinguishes cases by it.
@@ -95,7 +95,7 @@ class Numbered {
   std::map<std::string, std::size_t> numbers_;
 };
 
-// Whether the two agree in everything that both say.
+// The two may be one case: no number that both have differs.
 bool may_be_one(const Numbered::Numbers& a, const Numbered::Numbers& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i] && b[i] && *a[i] != *b[i]) return false;

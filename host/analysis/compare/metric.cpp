@@ -27,8 +27,8 @@ std::optional<std::size_t> count(const std::optional<std::int64_t>& n) {
 bool is_gpu(const record::CaseRecord& record) { return !record.result.device || record.result.device->kind != "cpu"; }
 
 // Of the time that the threads wanted to run, they waited for other processes, or the hypervisor ran another guest.
-// What a case's own threads and ranks keep each other waiting is how it runs, alone as well; older records do not
-// separate it. On a device other than the CPU the processors matter little.
+// A case's own threads and ranks make each other wait when it runs alone as well, so that wait does not count; older
+// records do not separate it. On a device other than the CPU the processors matter little.
 double waited_share(const record::CaseRecord& record) {
   if (is_gpu(record) || !record.result.contention) return 0;
   const record::ProcessorShares& shares = *record.result.contention;
