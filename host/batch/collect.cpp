@@ -40,11 +40,8 @@ struct Record {
   std::vector<std::pair<std::string, std::string>> files;  // a role and a hash each
 };
 
-const record::JsonNode* member(const record::JsonNode* object, std::string_view key) {
-  if (!object || object->kind != record::JsonNode::Kind::object) return nullptr;
-  for (const record::JsonNode* each = object->begin(); each != object->end(); each = each->next())
-    if (each->key == key) return each;
-  return nullptr;
+const record::JsonNode* member(const record::JsonNode* node, std::string_view key) {
+  return node ? node->member(key) : nullptr;
 }
 
 std::string text_in(const record::JsonNode* node) {
@@ -274,12 +271,12 @@ Collected merge_runs(const fs::path& into, const std::vector<fs::path>& from) {
 }
 
 experiment::Experiment as_recorded(experiment::Experiment experiment, const std::vector<record::CaseRecord>& records) {
-  std::map<std::pair<std::int64_t, std::int64_t>, experiment::Case*> by_number;  // index and repeat
-  for (experiment::Case& c : experiment.cases) by_number[{c.index, c.repeat.value_or(1)}] = &c;
+  const std::map<results::CaseNumber, std::size_t> by_number = results::places_by_number(experiment);
   for (const record::CaseRecord& record : records) {
     const auto found = by_number.find({record.identity.index, record.identity.repeat.value_or(1)});
-    if (found == by_number.end() || record.identity.axes != found->second->axes) continue;
-    experiment::Case& c = *found->second;
+    if (found == by_number.end()) continue;
+    experiment::Case& c = experiment.cases[found->second];
+    if (record.identity.axes != c.axes) continue;
     if (results::are_equal(record.identity.params, c.params)) continue;
     if (!c.params_of_any_device) c.params_of_any_device = c.params;
     c.params = {record.identity.params.begin(), record.identity.params.end()};

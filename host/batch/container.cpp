@@ -87,10 +87,6 @@ fs::path with_neighbours(const fs::path& file) {
   return is_of_image(folder) ? file : folder;
 }
 
-bool is_below(const fs::path& path, const fs::path& folder) {
-  return path == folder || (path.string() + "/").starts_with(folder.string() + "/");
-}
-
 }  // namespace
 
 fs::path program_of(const ScriptInput& input) {

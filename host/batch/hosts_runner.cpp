@@ -113,9 +113,7 @@ class Runner {
       pulse_.put("running", array.number);
       if (!may_start(array)) continue;
       // Not where it was found to be so on the way, either: others of the group look at the files, too.
-      if (array.shape.node.empty() &&
-          std::any_of(group.begin(), group.end(), [this](const auto& each) { return is_unhealthy(each); }))
-        continue;
+      if (array.shape.node.empty() && has_unhealthy(group)) continue;
       if (group.front() == host_)
         lead(array, group);
       else
@@ -127,9 +125,10 @@ class Runner {
  private:
   bool is_told_to_end() const { return interrupts_.count()->load() > 0; }
   bool is_cancelled(const SubmittedArray& array) const { return batch::is_cancelled(run_, array); }
-  bool is_alive(const std::string& host) const {
+  // Nothing where the host's runner is gone.
+  std::optional<RunnerState> living(const std::string& host) const {
     const auto state = read_runner_state(run_, host);
-    return state && state->is_alive(seconds_since_1970());
+    return state && state->is_alive(seconds_since_1970()) ? state : std::nullopt;
   }
 
   // Opened before the first sign of life: `assay submit` reports a runner that gives none.
@@ -157,7 +156,7 @@ class Runner {
         if (state == CanaryState::failed || is_over || is_told_to_end() || is_cancelled(array)) return false;
         // Whoever has it is gone: nobody can say that it is good.
         const std::string holder = holder_of_task(run_, canary.number, 0);
-        if (!holder.empty() && !is_alive(holder)) return false;
+        if (!holder.empty() && !living(holder)) return false;
         // One that was given back starts only where a host is left that may take it.
         const auto now = std::chrono::steady_clock::now();
         if (!holder.empty() || is_any_at_or_before(canary))
@@ -172,14 +171,13 @@ class Runner {
   bool has_healthy_group(const SubmittedArray& array) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const SshHost& host) {
       const std::vector<std::string> group = group_of(array.shape, hosts_, host.name);
-      return !group.empty() &&
-             std::none_of(group.begin(), group.end(), [this](const auto& each) { return is_unhealthy(each); });
+      return !group.empty() && !has_unhealthy(group);
     });
   }
   bool is_any_at_or_before(const SubmittedArray& array) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const SshHost& host) {
-      const auto state = read_runner_state(run_, host.name);
-      return state && state->is_alive(seconds_since_1970()) && state->array <= array.number;
+      const auto state = living(host.name);
+      return state && state->array <= array.number;
     });
   }
 
@@ -187,11 +185,10 @@ class Runner {
     for (const std::string& member : group) {
       auto give_up_at = std::chrono::steady_clock::now() + patience_with_others;
       for (; member != host_; std::this_thread::sleep_for(look)) {
-        const auto state = read_runner_state(run_, member);
-        const bool is_here = state && state->is_alive(seconds_since_1970());
-        if (is_here && state->array == array.number) break;
+        const auto state = living(member);
+        if (state && state->array == array.number) break;
         if (is_told_to_end() || is_cancelled(array)) return;
-        if (is_here) give_up_at = std::chrono::steady_clock::now() + patience_with_others;  // it is at an earlier array
+        if (state) give_up_at = std::chrono::steady_clock::now() + patience_with_others;  // it is at an earlier array
         if (std::chrono::steady_clock::now() > give_up_at)
           return say(fmt::format("array {}: the runner of {} is gone, and its shards need it", array.number, member));
       }
@@ -211,15 +208,15 @@ class Runner {
   bool has_health_check(const SubmittedArray& array) const {
     return !shard::read_shard_plan(array.shard_folder(run_, 0)).promised.health.experiment.empty();
   }
-  bool is_unhealthy(const std::string& host) const {
-    const auto health = shard::read_node_health(batch_folder(run_), host);
-    return health && !health->is_healthy();
+  bool has_unhealthy(const std::vector<std::string>& group) const {
+    return std::any_of(group.begin(), group.end(),
+                       [this](const auto& each) { return shard::is_unhealthy(batch_folder(run_), each); });
   }
   bool may_be_given_back(const SubmittedArray& array, std::int64_t task) const {
     if (!line_of_file(ended_file(run_, array.number, task)).empty()) return false;
     const std::string holder = holder_of_task(run_, array.number, task);
     if (holder.empty()) return true;
-    if (!is_alive(holder)) return false;
+    if (!living(holder)) return false;
     // Each node is checked once in a batch.
     const std::vector<std::string> group = group_of(array.shape, hosts_, holder);
     return std::any_of(group.begin(), group.end(), [this](const std::string& host) {

@@ -161,8 +161,7 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
     for (const auto& of_host : problems)
       for (const std::string& problem : of_host) said(fmt::format("note: {}; its shards go to other hosts", problem));
     for (std::size_t i = 0; i < hosts_.size(); ++i)
-      if (const auto health = shard::read_node_health(batch_folder(run_), hosts_[i].name);
-          health && !health->is_healthy() && problems[i].empty()) {
+      if (problems[i].empty() && shard::is_unhealthy(batch_folder(run_), hosts_[i].name)) {
         problems[i].push_back(hosts_[i].name + " fails the site's health check");
         if (!needs_all) said(fmt::format("note: {}; its shards go to other hosts", problems[i].back()));
       }

@@ -193,12 +193,12 @@ std::string kubernetes_manifest(const ScriptInput& input) {
         fmt::format("a case wants {}, and a site of kubernetes runs each on one pod; run it on a site of "
                     "Slurm or ssh",
                     array.shape.text()));
-  if (!(input.run.string() + "/").starts_with(site.mount + "/"))
+  if (!is_below(input.run, site.mount))
     throw SiteError(
         fmt::format("the run {} lies outside of [kubernetes] mount = \"{}\", and pods would not see it; choose "
                     "a folder there with --output DIR or [output] dir",
                     input.run.string(), site.mount));
-  if (const std::string& check = site.health.experiment; !check.empty() && !check.starts_with(site.mount + "/"))
+  if (const std::string& check = site.health.experiment; !check.empty() && !is_below(check, site.mount))
     throw SiteError(
         fmt::format("[kubernetes.health] experiment {} lies outside of mount = \"{}\", and pods would not see "
                     "it; put it there",

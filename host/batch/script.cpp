@@ -98,6 +98,10 @@ ScriptInput script_input(const Site& site, const SubmittedArray& array, const Su
           {absolute(submission.experiment_file), absolute(submission.plugin_file)}};
 }
 
+bool is_below(const fs::path& path, const fs::path& folder) {
+  return (path.string() + "/").starts_with(folder.string() + "/");
+}
+
 void check_run_path(const fs::path& path) { plain_path(path); }
 
 std::string end_script(const Site& site, const std::string& id, const std::string& run_name, const fs::path& run_folder,

@@ -24,6 +24,9 @@ ScriptInput script_input(const Site& site, const SubmittedArray& array, const Su
                          const std::string& run_name, const std::filesystem::path& run,
                          const std::filesystem::path& assay);
 
+// Whether the path is the folder or lies in it, by its spelling.
+bool is_below(const std::filesystem::path& path, const std::filesystem::path& folder);
+
 // Throws SiteError as batch_script() does, before there is a folder.
 void check_run_path(const std::filesystem::path& path);
 

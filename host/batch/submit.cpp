@@ -193,8 +193,7 @@ std::optional<std::string> why_another_site(const Site& site, const Submission& 
 std::optional<std::string> why_no_host(const fs::path& run, const Submission& submission) {
   std::vector<std::string> names, files;
   for (const SshHost& host : submission.hosts.empty() ? std::vector<SshHost>{} : hosts_in(submission.hosts, "hosts")) {
-    const auto health = shard::read_node_health(batch_folder(run), host.name);
-    if (!health || health->is_healthy()) return std::nullopt;
+    if (!shard::is_unhealthy(batch_folder(run), host.name)) return std::nullopt;
     names.push_back(host.name);
     files.push_back((batch_folder(run) / "unhealthy" / host.name).string());
   }

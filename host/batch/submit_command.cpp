@@ -170,21 +170,23 @@ class SubmitCommand {
     return exit_ok;
   }
 
+  // What makes the script of an array that is not submitted: of a run that is not there.
+  static ScriptInput shown_input(const run::LoadedExperiment& loaded, const Site& site, const SubmittedArray& array) {
+    Submission submission;
+    submission.experiment_file = loaded.file, submission.plugin_file = loaded.target.plugin_file.string();
+    submission.attempts = site.limits.attempts;
+    const experiment::Experiment& experiment = loaded.experiment;
+    return script_input(site, array, submission, experiment.name, experiment.output.dir / experiment.name / "RUN",
+                        fs::read_symlink("/proc/self/exe"));
+  }
+
   // Makes what jobs of this shape would run, for its errors alone: before there is a folder. Throws SiteError.
   static void try_script(const run::LoadedExperiment& loaded, const Site& site, const Shape& shape) {
-    const experiment::Experiment& experiment = loaded.experiment;
     SubmittedArray array;
     array.shape = shape, array.tasks = 1, array.id = "0000000000000000";
-    const fs::path run = fs::absolute(experiment.output.dir / experiment.name / "RUN").lexically_normal();
-    const fs::path assay = fs::read_symlink("/proc/self/exe");
-    site_kind(site.kind).script({site,
-                                 array,
-                                 experiment.name,
-                                 run,
-                                 assay,
-                                 site.limits.attempts,
-                                 {fs::absolute(loaded.file).lexically_normal(), loaded.target.plugin_file}});
-    if (!site.on_end.empty()) end_script(site, array.id, experiment.name, run, assay);
+    const ScriptInput input = shown_input(loaded, site, array);
+    site_kind(site.kind).script(input);
+    if (!site.on_end.empty()) end_script(site, array.id, input.run_name, input.run, input.assay);
   }
 
   // Without its scheduler a dry run still shows shards and scripts.
@@ -243,9 +245,6 @@ class SubmitCommand {
 
   static void print_batches(const std::vector<Prepared>& prepared, const Site& site, double node_hours) {
     for (const Prepared& each : prepared) {
-      Submission submission;
-      submission.experiment_file = each.loaded.file, submission.plugin_file = each.loaded.target.plugin_file.string();
-      submission.attempts = site.limits.attempts;
       fmt::print("{}: {} cases\n", each.loaded.experiment.name, each.loaded.experiment.cases.size());
       std::int64_t number = 0;
       for (const PackedArray& packed : each.plan.arrays) {
@@ -264,11 +263,7 @@ class SubmitCommand {
                      shard.budget_s());
         }
         if (packed.shards.size() > 20) fmt::print("  and {} more\n", packed.shards.size() - 20);
-        const fs::path run =
-            fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name / "RUN").lexically_normal();
-        fmt::print("\n{}",
-                   site_kind(site.kind).script(script_input(site, array, submission, each.loaded.experiment.name, run,
-                                                            fs::read_symlink("/proc/self/exe"))));
+        fmt::print("\n{}", site_kind(site.kind).script(shown_input(each.loaded, site, array)));
       }
       say_budgets(each.plan);
     }

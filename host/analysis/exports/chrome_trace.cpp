@@ -12,6 +12,7 @@
 #include "common/value.hpp"
 #include "exports/exported_case.hpp"
 #include "exports/formats.hpp"
+#include "record/json.hpp"
 
 namespace assay::host::exports {
 namespace {
@@ -34,7 +35,7 @@ class Trace {
   }
   std::string text(const std::string& started) const {
     return fmt::format(R"({{"displayTimeUnit":"ms","otherData":{{"started":{}}},"traceEvents":[{}]}})",
-                       text_of(started), events_) +
+                       record::json_text(started), events_) +
            "\n";
   }
 
@@ -42,11 +43,10 @@ class Trace {
   void add_name(const char* what, int process, int track, const std::string& name) {
     add({{"ph", "M"}, {"pid", process}, {"tid", track}, {"name", what}, {"args", {{"name", name}}}});
   }
-  static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
   // As text at once: a sweep has millions of events.
   void add(const Json& event) {
     if (!events_.empty()) events_ += ',';
-    events_ += text_of(event);
+    events_ += record::json_text(event);
   }
   std::string events_;
 };

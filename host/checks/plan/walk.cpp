@@ -18,6 +18,7 @@
 #include "worker/device_timeline.hpp"
 #include "worker/host_services.hpp"
 #include "worker/rank_services.hpp"
+#include "worker/workload_object.hpp"
 
 namespace assay::host::plan {
 namespace {
@@ -153,13 +154,7 @@ class Walker {
     };
     if (!is_initialized_ && library_->entry().init) check("init", library_->entry().init(services.abi()));
     is_initialized_ = true;
-    assay_case c{};
-    c.struct_size = sizeof c;
-    c.config = &config;
-    c.seed = spec.values.run.seed;
-    c.rank = spec.ranks.rank, c.rank_count = spec.ranks.count;
-    c.device_kind = spec.device_kind.c_str();
-    c.prepare = spec.values.measure.prepare ? 1 : 0;
+    const assay_case c = worker::case_of(spec, config);
     check("create", workload_->create(services.abi(), &c, &object));
     if (!object) throw Stopped{WalkState::not_known, "create returned ASSAY_OK and no object"};
     if (workload_->work) {

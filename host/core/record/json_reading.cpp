@@ -158,11 +158,8 @@ bool read(const JsonNode& json, T& out) {
 
 template <class T>
 std::optional<T> with_status(const JsonNode* json) {
-  if (!json || json->kind != Kind::object) return std::nullopt;
-  bool has_status = false;
-  for (const JsonNode* n = json->begin(); n != json->end(); n = n->next())
-    has_status |= n->key == "status" && n->kind == Kind::text;
-  if (!has_status) return std::nullopt;
+  const JsonNode* status = json ? json->member("status") : nullptr;
+  if (!status || status->kind != Kind::text) return std::nullopt;
   std::optional<T> out(std::in_place);
   read(*json, *out);
   return out;

@@ -27,6 +27,13 @@ JsonNode boolean(bool value) { return {.kind = Kind::boolean, .integer = value};
 
 }  // namespace
 
+const JsonNode* JsonNode::member(std::string_view name) const {
+  if (kind != Kind::object) return nullptr;
+  for (const JsonNode* n = begin(); n != end(); n = n->next())
+    if (n->key == name) return n;
+  return nullptr;
+}
+
 // Takes the parser's events. False ends the parsing.
 class JsonTree::Handler {
  public:

@@ -26,6 +26,8 @@ struct JsonNode {
   const JsonNode* begin() const { return this + 1; }
   const JsonNode* end() const { return this + size; }
   const JsonNode* next() const { return this + size; }
+  // The member with this key; null where there is none, or where this is no object.
+  const JsonNode* member(std::string_view name) const;
 };
 
 class JsonTree {

@@ -20,8 +20,6 @@ Inputs inputs_of(const Axes& axes, const Params& params, const std::optional<std
   return {{axes.begin(), axes.end()}, {params.begin(), params.end()}, repeat.value_or(1)};
 }
 
-using IndexAndRepeat = std::pair<std::int64_t, std::int64_t>;
-
 // Whether axes and parameters are those of the case, in the order in which they are written. The repeats are known to
 // be the same.
 bool is_record_of(const record::CaseRecord& record, const experiment::Case& c) {
@@ -37,12 +35,17 @@ bool are_equal(const record::Named<Value>& named, const std::map<std::string, Va
          });
 }
 
+std::map<CaseNumber, std::size_t> places_by_number(const experiment::Experiment& experiment) {
+  std::map<CaseNumber, std::size_t> places;
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i)
+    places.emplace(CaseNumber{experiment.cases[i].index, experiment.cases[i].repeat.value_or(1)}, i);
+  return places;
+}
+
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 std::vector<record::CaseRecord> records) {
   // Almost every record is of the case that stands where it stood; only for the others are the inputs of all looked at.
-  std::map<IndexAndRepeat, std::size_t> by_number;
-  for (std::size_t i = 0; i < experiment.cases.size(); ++i)
-    by_number.emplace(IndexAndRepeat{experiment.cases[i].index, experiment.cases[i].repeat.value_or(1)}, i);
+  const std::map<CaseNumber, std::size_t> by_number = places_by_number(experiment);
   std::map<Inputs, std::vector<std::size_t>> places;  // a sweep may name the same values twice
   const auto find_places = [&] {
     for (std::size_t i = 0; i < experiment.cases.size(); ++i) {

@@ -2,8 +2,11 @@
 #pragma once
 #include "record/case_record.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::host::experiment {
@@ -18,6 +21,10 @@ namespace assay::host::results {
 // index, as former ones.
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 std::vector<record::CaseRecord> records);
+
+// The places of the experiment's cases by index and repeat.
+using CaseNumber = std::pair<std::int64_t, std::int64_t>;
+std::map<CaseNumber, std::size_t> places_by_number(const experiment::Experiment& experiment);
 
 // Whether they name the same values, in whatever order.
 bool are_equal(const record::Named<Value>& named, const std::map<std::string, Value>& values);

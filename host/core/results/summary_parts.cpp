@@ -23,8 +23,6 @@ bool is_any_on_gpu(const std::vector<record::CaseRecord>& records) {
   return std::any_of(records.begin(), records.end(), is_on_gpu);
 }
 
-using CaseNumber = std::pair<std::int64_t, std::int64_t>;  // index and repeat
-
 // The cases without a record of this number of ranks, and in the first part those of an unknown number.
 std::size_t count_waiting(const experiment::Experiment& experiment, const std::set<CaseNumber>& with_record,
                           std::int64_t ranks, bool is_first) {

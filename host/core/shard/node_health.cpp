@@ -51,6 +51,11 @@ std::optional<NodeHealth> read_node_health(const fs::path& batch_folder, const s
   }
 }
 
+bool is_unhealthy(const fs::path& batch_folder, const std::string& node) {
+  const auto health = read_node_health(batch_folder, node);
+  return health && !health->is_healthy();
+}
+
 std::vector<UnhealthyNode> unhealthy_nodes(const fs::path& batch_folder) {
   std::vector<UnhealthyNode> nodes;
   std::error_code error;

@@ -31,6 +31,9 @@ void write_node_health(const std::filesystem::path& batch_folder, const NodeHeal
 // Nothing when the node was not looked at yet, or failed and its file in unhealthy/ was removed since.
 std::optional<NodeHealth> read_node_health(const std::filesystem::path& batch_folder, const std::string& node);
 
+// Whether it was looked at and failed. One that was not looked at yet is not.
+bool is_unhealthy(const std::filesystem::path& batch_folder, const std::string& node);
+
 struct UnhealthyNode {
   std::string node, reason;
 };

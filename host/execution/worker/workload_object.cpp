@@ -50,14 +50,19 @@ void WorkloadObject::init_and_create() {
   make_object();
 }
 
-void WorkloadObject::make_object() {
+assay_case case_of(const CaseSpec& spec, const assay_config& config) {
   assay_case c{};
   c.struct_size = sizeof c;
-  c.config = &config_;
-  c.seed = spec_.values.run.seed;
-  c.rank = spec_.ranks.rank, c.rank_count = spec_.ranks.count;
-  c.device_kind = spec_.device_kind.c_str();
-  c.prepare = spec_.values.measure.prepare ? 1 : 0;
+  c.config = &config;
+  c.seed = spec.values.run.seed;
+  c.rank = spec.ranks.rank, c.rank_count = spec.ranks.count;
+  c.device_kind = spec.device_kind.c_str();
+  c.prepare = spec.values.measure.prepare ? 1 : 0;
+  return c;
+}
+
+void WorkloadObject::make_object() {
+  const assay_case c = case_of(spec_, config_);
   check("create", table_->create(services_->abi(), &c, &self_));
   if (!self_) throw CaseFailure{record::Status::failed, "create returned ASSAY_OK and no object"};
 }

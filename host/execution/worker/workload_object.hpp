@@ -24,6 +24,9 @@ struct CaseFailure {
   bool of_another_rank = false;
 };
 
+// What `create` is given; valid as long as both.
+assay_case case_of(const CaseSpec& spec, const assay_config& config);
+
 // Calls return when the plugin does; a status that is not ASSAY_OK becomes a CaseFailure with the plugin's text. One
 // thread.
 class WorkloadObject {
