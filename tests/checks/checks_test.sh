@@ -149,8 +149,9 @@ planted_in_documents configs/two.toml 'schema = 1' 'configs/two.toml: is not lis
 planted_in_documents docs/command.md 'See `host/core/nowhere.cpp`.' "docs/command.md:9: names 'host/core/nowhere.cpp'"
 new_documents
 printf '[arch](docs/architecture.md)\n' >>README.md
-sed -n '/^host\/ /,/^sdk\/ /p; /^| room of sdk/,/^A header/p' "$scripts/../docs/architecture.md" >docs/architecture.md
-"$scripts/check-documents" "$work" | grep -F 'architecture.md: ' && fail 'check-documents refuses the tables of rooms'
+sed -n '/^host\/ /,/^sdk\/ /p; /^| folder of sdk/,/^A header/p' "$scripts/../docs/architecture.md" >docs/architecture.md
+said=$("$scripts/check-documents" "$work" || true)
+[[ $said != *'architecture.md: '* ]] || fail "check-documents refuses the tables of rooms: $said"
 sed -i 's/^checks: /checks: attic /' host/rooms.txt
 expect_mistake documents "has no row '| checks | attic, doctor, validate, plan | core, execution |'; host/rooms.txt has it"
 expect_mistake documents "its tree has no 'attic/'"
