@@ -64,6 +64,8 @@ Settings::Settings(const assay::Case& c) : collectives(c) {
     throw assay::Error(ASSAY_INVALID_ARGUMENT,
                        "update = \"beside_backward\" is of one rank: gradients of several are added up first; expected "
                        "run.ranks = 1, or update = \"after_backward\"");
+  // Several micro-batches add them up, and ranks are compared by them.
+  trainer.drops_expert_gradients = trainer.update_in_products && c.rank_count() == 1 && model.accumulation_steps == 1;
   trainer.data_rank = c.rank();
   trainer.data_ranks = c.rank_count();
   trainer.weights_file = c.get<std::string>("weights");

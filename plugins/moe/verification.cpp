@@ -154,6 +154,7 @@ assay::Verified Workload::verify(const Launch& launch) {
   asked_.check(trainer_.config());
   check_experts_asked();
   std::string text = assay::verification::check_finite(trainer_, trainer_.model());
+  trainer_.show_gradients();
   text += assay::verification::check_data(trainer_);
   text += assay::verification::check_routing(trainer_);
   double loss_scale = assay::verification::verification_loss_scale;

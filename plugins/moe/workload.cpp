@@ -25,6 +25,8 @@ assay::Work Workload::work() const {
   // As the decoder's, but for weights that are read: of experts those of one token at least.
   std::uint64_t bytes = 2 * micro_batches * active * weight + (2 * micro_batches - 1) * n * gradient;
   if (settings_.pass == Pass::train_step) bytes += n * (gradient + 2 * master + 4 * state);
+  // A dropped gradient is neither written nor read.
+  bytes -= 2 * trainer_.parameters().shown_gradient_bytes();
   // Of Muon's matrices there is one moment.
   if (const assay::train::Muon* const muon = trainer_.optimizer().muon(); muon && settings_.pass == Pass::train_step)
     bytes -= static_cast<std::uint64_t>(muon->elements()) * 2 * state;

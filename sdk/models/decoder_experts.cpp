@@ -16,6 +16,11 @@ using compute::Tensor;
 
 namespace {
 
+// Backward reads neither matrix of the experts once it makes the gradient.
+compute::WeightUpdate update_of(train::GradientListener* listener, train::ParameterSet::Id id) {
+  return listener ? listener->update_of(id) : compute::WeightUpdate();
+}
+
 constexpr compute::GatedUnit up_alone{.alpha = 0.0F, .limit = 0.0F, .offset = 0.0F};
 
 struct Halves {
@@ -316,7 +321,8 @@ void DecoderModel::shared_expert(Backend& b, const ExpertParameters& p, const Fo
   b.run(op::Add{.a = sum, .b = branch, .out = sum});
 }
 
-void DecoderModel::expert_products_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const {
+void DecoderModel::expert_products_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
+                                            train::GradientListener* listener) const {
   const ExpertParameters& p = ids_.layers[index_of(layer)].experts;
   const ExpertBackward& e = g.experts;
   const auto [gate, up] = halves_of(plan_[f.experts.gate_up]);
@@ -350,7 +356,8 @@ void DecoderModel::expert_products_backward(Backend& b, std::int64_t layer, cons
                                   .x = plan_[keeps_outputs() ? f.experts.hidden : e.hidden],
                                   .offsets = row_offsets(layer),
                                   .dw = set_.gradient(p.w2),
-                                  .dbias = config_.experts.biases ? set_.gradient(p.w2_bias) : Tensor()});
+                                  .dbias = config_.experts.biases ? set_.gradient(p.w2_bias) : Tensor(),
+                                  .update = update_of(listener, p.w2)});
 }
 
 void DecoderModel::experts_backward(Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
@@ -362,7 +369,7 @@ void DecoderModel::experts_backward(Backend& b, std::int64_t layer, const Forwar
   const ExpertBackward& e = g.experts;
   // Of ranks that share the experts each has its term of the mean loss.
   const auto batches = static_cast<double>(config_.accumulation_steps * c.ranks);
-  expert_products_backward(b, layer, f, g);
+  expert_products_backward(b, layer, f, g, listener);
   tell(listener, (c.biases ? p.w2_bias : p.w2) + 1);
   b.run(op::GroupedMatmul{
       .a = plan_[f.experts.gate_up], .b = set_.compute(p.w13), .offsets = row_offsets(layer), .c = plan_[e.drows]});
@@ -400,7 +407,8 @@ void DecoderModel::experts_backward(Backend& b, std::int64_t layer, const Forwar
                                   .x = plan_[keeps_rows() ? f.experts.rows : e.rows],
                                   .offsets = row_offsets(layer),
                                   .dw = set_.gradient(p.w13),
-                                  .dbias = c.biases ? set_.gradient(p.w13_bias) : Tensor()});
+                                  .dbias = c.biases ? set_.gradient(p.w13_bias) : Tensor(),
+                                  .update = update_of(listener, p.w13)});
   weight_gradient(b, dlogits, normed, p.router);
   if (c.biases) b.run(op::BiasBackward{.dy = dlogits, .dbias = set_.gradient(p.router_bias)});
   if (c.shared_d_ff > 0) weight_gradient(b, plan_[f.experts.shared_gate_up], normed, p.shared_w1, 2);

@@ -31,6 +31,7 @@ DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& con
                             .backward = config.model.backward,
                             .train_step = config.train_step,
                             .update_beside_backward = config.update_beside_backward,
+                            .update_in_products = config.update_in_products,
                             .seed = config.seed,
                             .weights_file = config.weights_file,
                             .tuning = config.tuning}),
@@ -52,6 +53,13 @@ DecoderParameters DecoderTrainer::add_parameters() {
   if (!blocks_) {
     DecoderParameters ids = add_decoder_parameters(parameters(), config_.model);
     parameters().pad_to(config_.arena_multiple);
+    if (config_.drops_expert_gradients) {
+      std::vector<train::ParameterSet::Id> dropped;
+      for (const DecoderLayerParameters& layer : ids.layers)
+        if (config_.model.has_experts(&layer - ids.layers.data()))
+          dropped.insert(dropped.end(), {layer.experts.w2, layer.experts.w13});
+      parameters().drop_gradients(dropped);
+    }
     return ids;
   }
   if (!config_.weights_file.empty())

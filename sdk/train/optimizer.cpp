@@ -170,6 +170,29 @@ void Optimizer::adamw(compute::Backend& backend, const LossScaler& scaler, const
                         .loss_scale = scaler.tensors()});
 }
 
+compute::WeightUpdate Optimizer::update_of(ParameterSet::Id id) const {
+  if (kind_.update != &Optimizer::adamw || parameters_.policy().loss_scaling)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "an update within products is AdamW's, without a loss scale; expected optimizer "
+                "adamw, and another precision than fp16");
+  const Tensor value = parameters_.value(id);
+  const std::int64_t begin = parameters_.all()[id].offset;
+  const ElementRange range{begin, begin + parameters_.all()[id].elements()};
+  const auto shaped = [&](const Tensor& flat) {
+    if (!flat) return Tensor();
+    Tensor t = value;
+    t.data = flat.data, t.dtype = flat.dtype;
+    return t;
+  };
+  return {.parameter = value,
+          .m = shaped(moment_of(0, range)),
+          .v = shaped(moment_of(1, range)),
+          .step = step_number(),
+          .lr = learning_rate(),
+          .compute_copy = shaped(copy_of(range)),
+          .options = {config_.beta1, config_.beta2, config_.eps, config_.weight_decay}};
+}
+
 void Optimizer::adamw_of_rest(compute::Backend& backend, const LossScaler& scaler, const ElementRange& range) const {
   for (const ElementRange& piece : muon_->rest()) {
     const ElementRange part{std::max(piece.begin, range.begin), std::min(piece.end, range.end)};

@@ -1,5 +1,6 @@
 #include "assay/train/parameters.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 #include <assay/compute/checked_size.hpp>
@@ -22,9 +23,41 @@ std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(el
 
 ParameterSet::ParameterSet(const workload::PrecisionPolicy& policy)
     : policy_(policy),
+      shown_gradients_(unbound_place(UnboundMemory::shown_gradients, 0)),
       values_(unbound_place(UnboundMemory::parameters, 0)),
       copy_(unbound_place(UnboundMemory::compute_copy, 0)),
       gradients_(unbound_place(UnboundMemory::gradients, 0)) {}
+
+void ParameterSet::drop_gradients(const std::vector<Id>& ids) {
+  dropped_ = ids;
+  std::sort(dropped_.begin(), dropped_.end());
+  for (const Id id : dropped_)
+    if (group_end(id) < 0)
+      throw Error(ASSAY_INVALID_ARGUMENT,
+                  "the gradient of '" + parameters_[id].name + "' cannot be dropped: the parameter is one of a group");
+}
+
+bool ParameterSet::drops_gradient(Id id) const { return std::binary_search(dropped_.begin(), dropped_.end(), id); }
+
+std::int64_t ParameterSet::group_end(Id id) const {
+  const auto group = std::lower_bound(groups_.begin(), groups_.end(), id);
+  if (group == groups_.end() || *group != id) return -1;
+  if (group + 1 == groups_.end()) return id + 1 == parameters_.size() ? elements_ : -1;
+  return *(group + 1) == id + 1 ? parameters_[id + 1].offset : -1;
+}
+
+std::int64_t ParameterSet::gradient_position(std::int64_t element) const {
+  std::int64_t before = 0;
+  for (const Id id : dropped_) {
+    if (parameters_[id].offset >= element) break;
+    before += group_end(id) - parameters_[id].offset;
+  }
+  return element - before;
+}
+
+std::size_t ParameterSet::shown_gradient_bytes() const {
+  return static_cast<std::size_t>(arena_elements() - gradient_elements()) * compute::size_of(policy_.gradient);
+}
 
 ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
   assert(tail_ == 0);
@@ -46,7 +79,7 @@ ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
 void ParameterSet::pad_to(std::int64_t multiple) { tail_ = (multiple - elements_ % multiple) % multiple; }
 
 std::size_t ParameterSet::gradient_offset_bytes(Id id) const {
-  return static_cast<std::size_t>(parameters_[id].offset) * compute::size_of(policy_.gradient);
+  return static_cast<std::size_t>(gradient_position(parameters_[id].offset)) * compute::size_of(policy_.gradient);
 }
 
 std::int64_t ParameterSet::parameter_count() const {
@@ -56,7 +89,7 @@ std::int64_t ParameterSet::parameter_count() const {
 }
 
 void ParameterSet::bind(void* values, void* compute_copy, void* gradients) {
-  values_ = values, copy_ = compute_copy, gradients_ = gradients;
+  values_ = values, copy_ = compute_copy, gradients_ = gradients, shown_gradients_ = nullptr;
 }
 
 void ParameterSet::place(Id id, const Place& place) {
@@ -83,14 +116,22 @@ Tensor ParameterSet::value(Id id, std::size_t count) const {
   return at(address(values_, &Place::value, policy_.parameter, id), policy_.parameter, id, count);
 }
 Tensor ParameterSet::gradient(Id id, std::size_t count) const {
-  return at(address(gradients_, &Place::gradient, policy_.gradient, id), policy_.gradient, id, count);
+  if (!places_.empty()) return at(places_[id].gradient, policy_.gradient, id, count);
+  const std::int64_t position = gradient_position(parameters_[id].offset);
+  const bool is_dropped = drops_gradient(id);
+  void* const base = is_dropped ? shown_gradients_ : gradients_;
+  const std::int64_t from_base = is_dropped ? parameters_[id].offset - position : position;
+  void* const data =
+      base ? static_cast<char*>(base) + static_cast<std::size_t>(from_base) * compute::size_of(policy_.gradient)
+           : nullptr;
+  return at(data, policy_.gradient, id, count);
 }
 Tensor ParameterSet::compute(Id id, std::size_t count) const {
   if (!policy_.compute_copy()) return value(id, count);
   return at(address(copy_, &Place::compute, policy_.activation, id), policy_.activation, id, count);
 }
 Tensor ParameterSet::all_values() const { return Tensor(values_, policy_.parameter, {arena_elements()}); }
-Tensor ParameterSet::all_gradients() const { return Tensor(gradients_, policy_.gradient, {arena_elements()}); }
+Tensor ParameterSet::all_gradients() const { return Tensor(gradients_, policy_.gradient, {gradient_elements()}); }
 Tensor ParameterSet::compute_copy() const {
   return policy_.compute_copy() ? Tensor(copy_, policy_.activation, {arena_elements()}) : Tensor();
 }

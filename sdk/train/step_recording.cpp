@@ -36,6 +36,7 @@ class Recorder final : public compute::SilentBackend {
     if (!gradients) return;
     gradient_writes_.assign(gradients->all().size(), never);
     gradient_span_ = span_of(gradients->all_gradients());
+    for (const Parameter& p : gradients->all()) gradient_begins_.push_back(gradients->gradient_position(p.offset));
   }
 
   void begin_side() override { side_ = true; }
@@ -88,13 +89,12 @@ class Recorder final : public compute::SilentBackend {
 
   void use_gradients(const Span& span, bool read, bool written) {
     // They lie in the order of their ids.
-    const auto& all = gradients_->all();
     const auto first = static_cast<std::int64_t>((span.begin - gradient_span_.begin) /
                                                  compute::size_of(gradients_->policy().gradient));
-    const auto after = std::upper_bound(all.begin(), all.end(), first,
-                                        [](std::int64_t at, const Parameter& p) { return at < p.offset; });
-    for (auto id = static_cast<ParameterSet::Id>(std::max<std::ptrdiff_t>(after - all.begin() - 1, 0)); id < all.size();
-         ++id) {
+    const auto after = std::upper_bound(gradient_begins_.begin(), gradient_begins_.end(), first);
+    const auto begin = std::max<std::ptrdiff_t>(after - gradient_begins_.begin() - 1, 0);
+    for (auto id = static_cast<ParameterSet::Id>(begin); id < gradient_begins_.size(); ++id) {
+      if (gradients_->drops_gradient(id)) continue;
       const Span own = span_of(gradients_->gradient(id));
       if (own.begin >= span.end) break;
       if (span.begin >= own.end) continue;
@@ -109,6 +109,7 @@ class Recorder final : public compute::SilentBackend {
   std::vector<Life> lives_;
   const ParameterSet* gradients_;
   std::vector<int> gradient_writes_;
+  std::vector<std::int64_t> gradient_begins_;  // by parameter; of a dropped one that of the next
   Span gradient_span_{};
   int moment_ = 0;
   bool side_ = false;
@@ -117,14 +118,18 @@ class Recorder final : public compute::SilentBackend {
 void borrow_gradients(BufferPlan& plan, const ParameterSet& set, const Recorder& recorder) {
   const std::size_t width = compute::size_of(set.policy().gradient);
   // Padding at the arena's end is not borrowed at all.
-  const std::int64_t elements = set.arena_elements() - set.tail_elements();
+  const std::int64_t elements = set.gradient_elements() - set.tail_elements();
   plan.borrow(static_cast<std::size_t>(elements) * width);
   const int end = recorder.last_moment();
-  if (elements != set.parameter_count()) return plan.reserve(0, static_cast<std::size_t>(elements) * width, 0, end);
+  std::int64_t kept = set.parameter_count();
+  for (const ParameterSet::Id id : set.dropped_gradients()) kept -= set.all()[id].elements();
+  if (elements != kept) return plan.reserve(0, static_cast<std::size_t>(elements) * width, 0, end);
   const auto& writes = recorder.gradient_writes();
   for (ParameterSet::Id first = 0, next = 0; first < set.all().size(); first = next) {
     std::int64_t together = 0;  // adjacent ones that are written at once
-    for (; next < set.all().size() && writes[next] == writes[first]; ++next) together += set.all()[next].elements();
+    for (; next < set.all().size() && writes[next] == writes[first]; ++next)
+      together += set.drops_gradient(next) ? 0 : set.all()[next].elements();
+    if (together == 0) continue;
     // What the step never writes belongs to whoever does: an optimizer reads it.
     plan.reserve(set.gradient_offset_bytes(first), static_cast<std::size_t>(together) * width,
                  writes[first] == never ? 0 : writes[first], end);

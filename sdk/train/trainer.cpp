@@ -43,6 +43,10 @@ Trainer::Trainer(const Host& host, const TrainerConfig& config)
     throw Error(ASSAY_UNSUPPORTED,
                 "optimizer = \"muon\" makes the matrices' updates orthogonal when backward is over, in products that "
                 "take the whole device; expected update = \"after_backward\", or optimizer = \"adamw\"");
+  if (updates_in_products() && (config_.optimizer.name != "adamw" || scaler_.active() || updates_beside_backward()))
+    throw Error(ASSAY_UNSUPPORTED,
+                "an update within products is AdamW's, without a loss scale, which has to see all gradients first; "
+                "expected optimizer = \"adamw\", and another precision than fp16");
   if (updates_beside_backward() && scaler_.active())
     throw Error(ASSAY_UNSUPPORTED,
                 "an update beside backward cannot have a loss scale, which has to see all gradients first; expected "
@@ -121,12 +125,23 @@ void Trainer::take_parameter_memory(const SetupMoments& moments) {
 // A forward alone has no loss, and no gradients.
 StepAccount::Subjects Trainer::account_subjects() const {
   if (!config_.backward) return {{}, model_->forward_result(), {}};
-  return {model_->loss(), parameters_.all_gradients(),
-          config_.train_step ? parameters_.all_values() : compute::Tensor()};
+  const compute::Tensor values = config_.train_step ? parameters_.all_values() : compute::Tensor();
+  if (parameters_.dropped_gradients().empty()) return {model_->loss(), parameters_.all_gradients(), values};
+  // In the place of gradients that are gone the first moments, which hold them all.
+  return {model_->loss(), optimizer_->moment(0), values, parameters_.all_gradients()};
 }
 
-// The parts of the parameters that this rank updates: its gradients of the other parts may be undefined.
-std::vector<std::int64_t> Trainer::account_places() const {
+// The parts of the parameters that this rank updates: its gradients of the other parts may be undefined. Or, of
+// gradients that are kept where others are dropped, places in their arena.
+std::vector<std::int64_t> Trainer::account_places(bool of_kept_gradients) const {
+  if (of_kept_gradients) {
+    std::vector<ElementRange> kept;
+    for (ParameterSet::Id id = 0; id < parameters_.all().size(); ++id) {
+      const std::int64_t begin = parameters_.gradient_position(parameters_.all()[id].offset);
+      if (!parameters_.drops_gradient(id)) kept.push_back({begin, begin + parameters_.all()[id].elements()});
+    }
+    return StepAccount::spread(kept);
+  }
   if (!config_.backward) return StepAccount::spread({{0, model_->forward_result().elements()}});
   std::vector<ElementRange> ranges;
   for (const ElementRange& owned : optimizer_->ranges())
@@ -157,7 +172,9 @@ Account Trainer::account() const {
 }
 
 void Trainer::take_state_memory() {
-  account_.take_memory(host_, *backend_, account_places());
+  const bool drops = !parameters_.dropped_gradients().empty();
+  account_.take_memory(host_, *backend_, account_places(false),
+                       drops ? account_places(true) : std::vector<std::int64_t>());
   const std::size_t optimizer_bytes = config_.train_step ? optimizer_->state_bytes() : 0;
   if (optimizer_bytes + scaler_.state_bytes() == 0) return;
   state_memory_ =
@@ -177,12 +194,35 @@ void Trainer::lend_scalars(Model& model) const {
 }
 
 void Trainer::take_step_memory() {
+  if (const std::vector<ParameterSet::Id>& dropped = parameters_.dropped_gradients(); !dropped.empty()) {
+    const std::vector<std::int64_t> none(dropped.size());
+    gradient_places_ =
+        DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, none.size() * sizeof(std::int64_t), "places of gradients");
+    for (const ParameterSet::Id id : dropped) backend_->upload(gradient_place(id), none.data());
+  }
   if (config_.backward)
     gradient_memory_ = DeviceMemory(host_, ASSAY_MEMORY_GRADIENTS, parameters_.gradient_bytes(), "gradients");
   activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, model_->activation_bytes(), "activations");
   bind_parameters();
   model_->bind(gradient_memory_.data(), activation_memory_.data());
   report_plan(host_, model_->plan(), parameters_, gradient_memory_.data(), activation_memory_.data());
+}
+
+compute::Tensor Trainer::gradient_place(ParameterSet::Id id) const {
+  const std::vector<ParameterSet::Id>& dropped = parameters_.dropped_gradients();
+  const auto at = std::lower_bound(dropped.begin(), dropped.end(), id) - dropped.begin();
+  return compute::Tensor(gradient_places_.data<std::int64_t>() + at, compute::DType::i64, {1});
+}
+
+void Trainer::show_gradients() {
+  if (parameters_.dropped_gradients().empty() || shown_gradients_.data()) return;
+  shown_gradients_ = DeviceMemory(host_, ASSAY_MEMORY_GRADIENTS, parameters_.shown_gradient_bytes(), "verification");
+  parameters_.show_gradients(shown_gradients_.data());
+  backend_->synchronize();
+  for (const ParameterSet::Id id : parameters_.dropped_gradients()) {
+    const auto place = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(parameters_.gradient(id).data));
+    backend_->upload(gradient_place(id), &place);
+  }
 }
 
 void Trainer::bind_parameters() {

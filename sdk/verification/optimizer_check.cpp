@@ -188,6 +188,21 @@ std::vector<float> OptimizerCheck::read(const Tensor& t, const std::vector<compu
   return t ? compute::inspector_of(backend_)->read(t, spans) : std::vector<float>();
 }
 
+// Of the pieces, in their order, wherever a gradient lies.
+std::vector<float> OptimizerCheck::read_gradients() const {
+  if (set_.dropped_gradients().empty()) return read(set_.all_gradients(), arena_spans_);
+  std::vector<float> all;
+  for (std::size_t i = 0; i < pieces_.size();) {
+    const train::ParameterSet::Id id = pieces_[i].parameter;
+    std::vector<compute::ElementSpan> spans;
+    for (; i < pieces_.size() && pieces_[i].parameter == id; ++i)
+      spans.push_back({arena_spans_[i].first - set_.all()[id].offset, arena_spans_[i].count});
+    const std::vector<float> of_parameter = read(set_.gradient(id).flat(), spans);
+    all.insert(all.end(), of_parameter.begin(), of_parameter.end());
+  }
+  return all;
+}
+
 OptimizerCheck::State OptimizerCheck::read() const {
   State state;
   backend_.download(&state.step, optimizer_.step_number());
@@ -222,7 +237,7 @@ float OptimizerCheck::rate(const Tensor& of) const {
 void OptimizerCheck::after_step() {
   backend_.synchronize();
   State now = read();
-  const std::vector<float> gradients = read(set_.all_gradients(), arena_spans_);
+  const std::vector<float> gradients = read_gradients();
   const bool all_finite = std::all_of(gradients.begin(), gradients.end(), [](float g) { return std::isfinite(g); });
   ++updates_;
   // With loss scaling a step whose gradients are not finite changes nothing. Samples may not have the one that is not.
@@ -328,7 +343,7 @@ bool OptimizerCheck::Squares::tell() const { return std::isfinite(gradients) && 
 std::vector<OptimizerCheck::Squares> OptimizerCheck::squares() const {
   std::vector<Squares> of(set_.all().size());
   const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
-  const std::vector<float> gradients = read(set_.all_gradients(), arena_spans_);
+  const std::vector<float> gradients = read_gradients();
   for (const Piece& piece : pieces_) {
     Squares& one = of[piece.parameter];
     for (std::size_t i = piece.begin; i < piece.begin + piece.count(); ++i) {

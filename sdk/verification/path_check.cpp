@@ -132,8 +132,15 @@ double check_finite_loss(const train::Trainer& trainer) {
 std::string check_finite(const train::Trainer& trainer, const train::Model& model) {
   const double loss = check_finite_loss(trainer);
   float nonfinite = 0;
-  trainer.backend().run(op::CountNonfinite{.x = trainer.parameters().all_gradients(), .out = model.loss()});
-  trainer.backend().download(&nonfinite, model.loss());
+  const auto count = [&](const Tensor& x) {
+    float found = 0;
+    trainer.backend().run(op::CountNonfinite{.x = x, .out = model.loss()});
+    trainer.backend().download(&found, model.loss());
+    nonfinite += found;
+  };
+  count(trainer.parameters().all_gradients());
+  // A dropped gradient is in the first moment.
+  if (!trainer.parameters().dropped_gradients().empty()) count(trainer.optimizer().moment(0));
   if (nonfinite > 0 && trainer.scaler().active())
     return "last loss " + workload::number(loss, "%.5g") + ", " + workload::number(nonfinite, "%.0f") +
            " gradient elements overflowed in the last step, which the loss scale answers by skipping it; ";

@@ -461,7 +461,12 @@ inline op::GroupedWeightGradient sample(Given& g, Kind<op::GroupedWeightGradient
           .x = g.numbers({6, 8}),
           .offsets = g.whole({4}, {0, 0, 2, 6}),
           .dw = g.room({3, 16, 8}),
-          .dbias = g.room({3, 16})};
+          .dbias = g.room({3, 16}),
+          .update = {.parameter = g.numbers({3, 16, 8}),
+                     .m = g.numbers({3, 16, 8}),
+                     .v = g.positive({3, 16, 8}),
+                     .step = g.one(3, DType::i64),
+                     .lr = g.one(0.5)}};
 }
 inline op::WeightedGatedForward sample(Given& g, Kind<op::WeightedGatedForward>) {
   return {.gate = g.numbers(sample_shape),

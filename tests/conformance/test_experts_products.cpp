@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "expert_values.hpp"
@@ -275,6 +276,110 @@ TEST(GroupedWeightGradient, SumsOverTheRowsOfEachGroup) {
     }
   check_gradient(DType::f32, DType::f32, layouts[2], widths[0], false, false);
   check_gradient(DType::bf16, DType::bf16, layouts[2], widths[0], true, false);
+}
+
+// ---- and the update of the matrices
+// ----------------------------------------------------------------------------------
+
+struct UpdateTypes {
+  DType rows, gradient, parameter, moments;
+  bool has_copy = false;
+};
+
+void check_update(const UpdateTypes& t, const Groups& groups, const Width& w, bool accumulate) {
+  SCOPED_TRACE(text_of(groups, w) + " of " + name_of(t.rows) + ", parameters of " + name_of(t.parameter));
+  const std::int64_t rows = groups.all(), matrices = groups.count() * w.inner * w.outer;
+  const Shape shape{groups.count(), w.outer, w.inner};
+  const DeviceTensor dy(t.rows, {rows, w.outer}, random_values(t.rows, rows * w.outer, 14));
+  const DeviceTensor x(t.rows, {rows, w.inner}, random_values(t.rows, rows * w.inner, 15));
+  const DeviceTensor offsets(DType::i32, {groups.count() + 1}, groups.offsets());
+  const DeviceTensor step(DType::i64, {1}, {3}), lr(DType::f32, {1}, {0.015625});
+  const Values old = random_values(t.gradient, matrices, 16), start = random_values(t.parameter, matrices, 17);
+  const Values first = random_values(t.moments, matrices, 18);
+  Values second = random_values(t.moments, matrices, 19);
+  for (double& v : second) v = std::abs(v);
+  struct Result {
+    Values gradient, parameter, first, second, copy;
+  };
+  // hidden, shown: without memory for the gradient in the operation, and then at the place that memory holds.
+  enum class How { apart, at_once, hidden, shown };
+  const auto result = [&](How how) -> std::optional<Result> {
+    const DeviceTensor dw(t.gradient, shape, old), parameter(t.parameter, shape, start), m(t.moments, shape, first),
+        v(t.moments, shape, second), copy(DType::bf16, shape), place(DType::i64, {1}, {0});
+    op::GroupedWeightGradient gradient{.dy = dy, .x = x, .offsets = offsets, .dw = dw, .accumulate = accumulate};
+    if (how == How::apart) run([&] { backend().run(gradient); });
+    gradient.update = {.parameter = parameter, .m = m, .v = v, .step = step, .lr = lr};
+    gradient.update.options = {.beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .weight_decay = 0.1F};
+    if (t.has_copy) gradient.update.compute_copy = copy;
+    if (how == How::hidden || how == How::shown) {
+      const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(dw.tensor().data));
+      if (how == How::shown) backend().upload(place, &address);
+      gradient.update.gradient_place = place;
+      gradient.dw.data = nullptr;
+    }
+    const auto call = [&] {
+      if (how != How::apart) return backend().run(gradient);
+      backend().run(op::adamw_of(gradient));
+    };
+    if (!is_served(w, call)) return std::nullopt;
+    return Result{dw.read(), parameter.read(), m.read(), v.read(), t.has_copy ? copy.read() : Values()};
+  };
+  const std::optional<Result> at_once = result(How::at_once);
+  if (!at_once) return;
+  const Result apart = *result(How::apart);
+  if (!accumulate) {
+    const Result hidden = *result(How::hidden), shown = *result(How::shown);
+    EXPECT_EQ(hidden.gradient, old);
+    EXPECT_EQ(shown.gradient, apart.gradient);
+    EXPECT_EQ(hidden.parameter, at_once->parameter);
+    EXPECT_EQ(shown.parameter, at_once->parameter);
+    EXPECT_EQ(hidden.second, at_once->second);
+  }
+  EXPECT_EQ(at_once->gradient, apart.gradient);
+  // One kernel may contract an expression that two do not: then a number near a tie is rounded the other way.
+  check("parameter", t.parameter, at_once->parameter, apart.parameter, tolerance_of(t.parameter, 1e-6, 0.0079));
+  check("m", t.moments, at_once->first, apart.first, tolerance_of(t.moments, 1e-6, 0.0079));
+  check("v", t.moments, at_once->second, apart.second, tolerance_of(t.moments, 1e-6, 0.0079));
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < start.size(); ++i) others += at_once->parameter[i] != apart.parameter[i] ? 1 : 0;
+  EXPECT_LE(others, start.size() / 20);
+  if (t.has_copy) {
+    EXPECT_EQ(at_once->copy, rounded(DType::bf16, at_once->parameter));
+  }
+}
+
+TEST(GroupedWeightGradient, UpdatesTheMatricesOfAllGroups) {
+  const UpdateTypes types[] = {{DType::f32, DType::f32, DType::f32, DType::f32},
+                               {DType::bf16, DType::bf16, DType::bf16, DType::bf16},
+                               {DType::bf16, DType::bf16, DType::f32, DType::f32, true}};
+  for (const UpdateTypes& t : types)
+    for (const Groups& groups : layouts)
+      for (const Width& w : widths) check_update(t, groups, w, (groups.count() + w.inner) % 2 == 0);
+}
+
+TEST(GroupedWeightGradient, RefusesAnUpdateThatIsNotWhole) {
+  const DeviceTensor dy(DType::f32, {4, 16}, Values(64)), x(DType::f32, {4, 8}, Values(32)), dw(DType::f32, {2, 16, 8});
+  const DeviceTensor offsets(DType::i32, {3}, {0, 2, 4}), matrix(DType::f32, {2, 16, 8}), m(DType::f32, {2, 16, 8}),
+      v(DType::f32, {2, 16, 8}), turned(DType::f32, {2, 8, 16}), step(DType::i64, {1}, {1}), lr(DType::f32, {1}, {0.1});
+  op::GroupedWeightGradient right{.dy = dy, .x = x, .offsets = offsets, .dw = dw};
+  right.update = {.parameter = matrix, .m = m, .v = v, .step = step, .lr = lr};
+  const auto status = [](const auto& operation) { return status_of([&] { backend().run(operation); }); };
+  op::GroupedWeightGradient wrong = right;
+  wrong.update.parameter = turned;
+  EXPECT_EQ(status(wrong), ASSAY_INVALID_ARGUMENT) << "parameter as its transpose";
+  wrong = right, wrong.update.parameter = {};
+  EXPECT_EQ(status(wrong), ASSAY_INVALID_ARGUMENT) << "moments without a parameter";
+  wrong = right, wrong.update.v = {};
+  EXPECT_NE(status(wrong), ASSAY_OK) << "no second moment";
+  wrong = right, wrong.update.step = {};
+  EXPECT_NE(status(wrong), ASSAY_OK) << "no step number";
+  wrong = right, wrong.dw.data = nullptr;
+  EXPECT_EQ(status(wrong), ASSAY_INVALID_ARGUMENT) << "no memory for the gradient, and no place";
+  const DeviceTensor place(DType::i64, {1}, {0});
+  wrong.update.gradient_place = place, wrong.accumulate = true;
+  EXPECT_EQ(status(wrong), ASSAY_INVALID_ARGUMENT) << "added to what has no memory";
+  wrong = right, wrong.update.gradient_place = place;
+  EXPECT_EQ(status(wrong), ASSAY_INVALID_ARGUMENT) << "memory and a place";
 }
 
 TEST(GroupedWeightGradient, RefusesWhatDoesNotGoTogether) {

@@ -165,9 +165,14 @@ void MutantBackend::execute(const op::GroupedWeightGradient& op) {
   if (!executes()) return call();
   const Indices offsets(real(), op.offsets);
   const std::int64_t last = last_group(offsets), empty = empty_group(offsets);
-  if (!op.accumulate && empty >= 0 && broken("grouped_weight_gradient.empty_group_unwritten"))
+  if (op.update.any() && empty >= 0 && broken("adamw_in_product.empty_group_left_out"))
+    return keeping(row(op.update.parameter, empty), call);
+  if (op.dw && !op.accumulate && empty >= 0 && broken("grouped_weight_gradient.empty_group_unwritten"))
     return keeping(row(op.dw, empty), call);
   if (last < 0) return call();
+  if (op.update.any() && broken("adamw_in_product.left_out")) return keeping(row(op.update.parameter, last), call);
+  if (op.update.any() && broken("adamw_in_product.second_moment_kept")) return keeping(row(op.update.v, last), call);
+  if (!op.dw) return call();  // the gradient is not to be seen
   if (op.accumulate && broken("grouped_weight_gradient.accumulate_ignored")) {
     edit(op.dw, [](auto& v) { scale_all(v, 0); });
     return call();

@@ -155,6 +155,8 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"route_backward", "grouped_weight_gradient"};
   add("moe", "losses", experts_step + "balance_coefficient = 1\nz_coefficient = 0.1\nprecision = \"bf16\"\n");
   cases.back().only = of_experts;
+  add("moe", "in_products", experts_step + "update = \"in_products\"\n");
+  cases.back().only = {"adamw_in_product", "adamw", "grouped_weight_gradient"};
   add("moe", "ranks", experts_step + "expert_parallel = true\ncapacity_factor = 2\n", 2);
   cases.back().only = {"all_to_all_v", "all_gather", "all_reduce", "gather_rows"};
 

@@ -356,7 +356,7 @@ void AuditedBackend::execute(const op::GroupedMatmul& op) {
 // Row q of dw[e], with signs t: sum over r of dy[r, q] (x[r, :] t) (+ the old row's).
 void AuditedBackend::execute(const op::GroupedWeightGradient& op) {
   const auto call = [&] { real().run(op); };
-  if (op.dw.rank != 3 || !op.dw.contiguous() || op.dw.elements() == 0) return call();
+  if (!op.dw || op.dw.rank != 3 || !op.dw.contiguous() || op.dw.elements() == 0) return call();
   const std::int64_t inner = op.dw.dim(2), width = op.dw.dim(1), groups = op.dw.dim(0);
   if (op.offsets.dtype != DType::i32 || op.offsets.elements() != groups + 1) return call();
   const auto elements = [](const Tensor& t) { return static_cast<double>(t.elements()); };

@@ -197,6 +197,25 @@ void check(const op::GroupedMatmul& op) {
   if (op.bias) require_tensor(op.name, "bias", op.bias, op.a.dtype, {groups, width}, "a row for each group");
 }
 
+namespace {
+
+void require_weight_update(const op::GroupedWeightGradient& op) {
+  const WeightUpdate& u = op.update;
+  if (!u.any()) {
+    for_each_tensor(u, [&](const char* name, const Tensor& t) {
+      if (t) invalid(op.name, fmt::format("the update's {} is given and its parameter is not; expected both", name));
+    });
+    return;
+  }
+  require_tensor(op.name, "the update's parameter", u.parameter, u.parameter.dtype,
+                 {op.dw.dim(0), op.dw.dim(1), op.dw.dim(2)}, "the shape of dw");
+  op::AdamW update = op::adamw_of(op);
+  if (!op.dw) update.gradient.data = u.parameter.data;  // whose memory is not looked at
+  check(update);
+}
+
+}  // namespace
+
 void check(const op::GroupedWeightGradient& op) {
   require_matrix(op.name, op.dy);
   require_matrix(op.name, op.x);
@@ -208,12 +227,18 @@ void check(const op::GroupedWeightGradient& op) {
     invalid(op.name, fmt::format("dy is {}, x is {}; expected as many rows", shape_text(op.dy), shape_text(op.x)));
   require_dtype(op.name, op.dw, {op.dy.dtype, DType::f32});
   require_rank(op.name, op.dw, 3);
+  if (!op.dw && (!op.update.any() || !op.update.gradient_place || op.accumulate))
+    invalid(op.name, "dw has no memory; expected some, or an update with gradient_place and without accumulate");
+  if (op.dw && op.update.gradient_place) invalid(op.name, "gradient_place is given, and dw has memory; expected one");
+  if (op.update.gradient_place)
+    require_tensor(op.name, "gradient_place", op.update.gradient_place, DType::i64, {1}, "one address");
   const std::int64_t groups = op.dw.dim(0);
   if (groups < 1) invalid(op.name, "no groups given; expected at least one matrix in dw");
   require_tensor(op.name, "dw", op.dw, op.dw.dtype, {groups, op.dy.dim(1), op.x.dim(1)},
                  "the columns of dy by those of x for each group");
   require_tensor(op.name, "offsets", op.offsets, DType::i32, {groups + 1}, "one more than there are groups");
   if (op.dbias) require_tensor(op.name, "dbias", op.dbias, op.dw.dtype, {groups, op.dy.dim(1)}, "a row for each group");
+  require_weight_update(op);
 }
 
 // ---- gated units ---------------------------------------------------------------------------------------------------

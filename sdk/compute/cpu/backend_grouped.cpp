@@ -84,6 +84,15 @@ void CpuBackend::execute(const op::GroupedMatmul& op) {
 
 // A bf16 gradient of several pieces is summed in fp32.
 void CpuBackend::execute(const op::GroupedWeightGradient& op) {
+  if (!op.dw)
+    return with_scratch(room_of(op.dw), [&](char* memory) {
+      op::GroupedWeightGradient with_memory = op;
+      with_memory.update.gradient_place = {};
+      with_memory.dw.data = preparing() ? op.update.parameter.data : memory;  // nothing is written while preparing
+      if (const std::int64_t place = preparing() ? 0 : *data_of<std::int64_t>(op.update.gradient_place))
+        with_memory.dw.data = reinterpret_cast<void*>(place);
+      execute(with_memory);
+    });
   const std::int64_t groups = op.dw.dim(0), rows = op.dy.dim(0), most = piece_that_covers(rows);
   const bool narrow = op.dw.dtype == DType::bf16;
   Tensor few_dy = piece_like(op.dy, most), few_x = piece_like(op.x, most);
@@ -122,9 +131,10 @@ void CpuBackend::execute(const op::GroupedWeightGradient& op) {
       if (summed) expert_kernels(isa_).round_sum(dw.data, data_of<float>(sum), dw.elements(), op.accumulate);
     }
   });
-  if (preparing() || !op.dbias) return;
-  expert_kernels(isa_).group_bias[index_of(op.dy.dtype)][index_of(op.dbias.dtype)](
-      op.dbias.data, op.dy.data, checked_offsets(op.name, op.offsets, rows), groups, op.dy.dim(1), op.accumulate);
+  if (!preparing() && op.dbias)
+    expert_kernels(isa_).group_bias[index_of(op.dy.dtype)][index_of(op.dbias.dtype)](
+        op.dbias.data, op.dy.data, checked_offsets(op.name, op.offsets, rows), groups, op.dy.dim(1), op.accumulate);
+  if (op.update.any()) execute(op::adamw_of(op));
 }
 
 }  // namespace assay::cpu

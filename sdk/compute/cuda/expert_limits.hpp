@@ -45,4 +45,12 @@ inline std::string refusal_of_experts(const compute::op::GroupedWeightGradient& 
   return refusal_of_groups(op.dw.dim(0), op.dy.dim(0));
 }
 
+// Whether the kernel of the matrix units that makes a gradient can also update: all of it in bf16, and no copy.
+inline bool updates_in_bf16(const compute::op::GroupedWeightGradient& op) {
+  constexpr auto bf16 = compute::DType::bf16;
+  const compute::WeightUpdate& u = op.update;
+  return u.any() && op.dy.dtype == bf16 && op.dw.dtype == bf16 && u.parameter.dtype == bf16 && u.m.dtype == bf16 &&
+         u.v.dtype == bf16 && !u.compute_copy && op.dw.dim(1) % 8 == 0 && op.dw.dim(2) % 8 == 0;
+}
+
 }  // namespace assay::cuda

@@ -76,6 +76,9 @@ struct Scratch {
   void operator()(const op::EmbeddingBackward& op) {
     bytes = cuda::embedding_marks(op.ids.elements(), op.dtable.dim(0)) * sizeof(std::uint32_t);
   }
+  void operator()(const op::GroupedWeightGradient& op) {
+    if (!op.dw && !cuda::updates_in_bf16(op)) bytes = op.dw.bytes();
+  }
   void operator()(const op::RoutingLosses& op) {
     bytes = cuda::routing_loss_partials(op.scores.dim(0)) * sizeof(double);
   }

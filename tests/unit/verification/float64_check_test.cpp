@@ -147,6 +147,19 @@ TEST(Float64Check, OfManyTokensAndWordsToleratesNoMore) {
   EXPECT_EQ(verification::decoder_tolerance(model).gradient, most.gradient) << "a cap far above the scores";
 }
 
+// What an H200 had: 0.155 of a block, where 0.151 was allowed.
+TEST(Float64Check, ABlockOfAnExpertThatHasOneTokenMayDifferMore) {
+  models::DecoderConfig model = test::small_trainer().model;
+  model.precision = workload::precision_policy("bf16", "cpu");
+  model.batch_size = 1, model.context_length = 16, model.layers = 1;
+  const double dense = verification::decoder_tolerance(model).block;
+  model.experts.count = 128, model.experts.per_token = 8;
+  EXPECT_EQ(verification::decoder_tolerance(model).block, 2 * dense);
+  EXPECT_GT(verification::decoder_tolerance(model).block, 1.5 * 0.155);
+  model.context_length = 8192;
+  EXPECT_LT(verification::decoder_tolerance(model).block, 1.05 * dense);
+}
+
 // Of documents of one token the last one of each sequence has a label.
 TEST(Float64Check, ALossOfFewLabelsIsAMeanOfFew) {
   models::DecoderConfig model = test::small_trainer().model;

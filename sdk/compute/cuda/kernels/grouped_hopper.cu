@@ -6,6 +6,8 @@
 // many lines as the group has rows, while the next tile is multiplied already: copying runs ahead over the ends of
 // tiles. A box that reaches over a group's end has rows of the next group: of rows they are computed and not stored;
 // where rows are what is summed over, they are set to 0 first.
+//
+// With an update each of the two then updates the tile's weights by the gradient's lines in shared memory.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -15,7 +17,8 @@
 
 #include "cuda_error.hpp"
 #include "kernels/grouped_products.hpp"
-#include "kernels/grouped_tiles.cuh"
+#include "kernels/grouped_shapes.cuh"
+#include "kernels/grouped_update.cuh"
 #include "kernels/hopper.cuh"
 #include "kernels/types.cuh"
 
@@ -23,80 +26,6 @@ namespace assay::cuda {
 namespace {
 
 using compute::DType;
-
-constexpr int tile_rows = 128, tile_columns = 256, tile_inner = 64;
-constexpr int stages = 3;
-constexpr int warpgroup = 128, multiplying_warpgroups = 2, threads = (1 + multiplying_warpgroups) * warpgroup;
-constexpr int rows_each = tile_rows / multiplying_warpgroups;
-constexpr int box_columns = 64;  // 128 bytes, the width of a swizzled line
-constexpr std::uint32_t a_bytes = tile_rows * tile_inner * 2, b_bytes = tile_columns * tile_inner * 2;
-constexpr std::uint32_t stage_bytes = a_bytes + b_bytes, block_bytes = box_columns * tile_inner * 2;
-// A line of c in shared memory: 512 bytes, and 16 more, so that 8 lines of one column lie in different banks.
-constexpr std::uint32_t line_bytes = 512, line_step = line_bytes + 16;
-constexpr std::uint32_t lines_bytes = rows_each * line_step;
-constexpr std::uint32_t alignment = 1024;  // of the swizzle's atoms
-constexpr std::size_t shared_bytes(std::int64_t groups) {
-  return alignment + stages * stage_bytes + multiplying_warpgroups * lines_bytes + 2 * stages * sizeof(std::uint64_t) +
-         2 * static_cast<std::size_t>(groups + 1) * sizeof(std::int32_t);
-}
-static_assert(shared_bytes(most_groups) <= 227 * 1024);
-
-struct Shape {
-  const std::int32_t* offsets;
-  void* c;
-  const void* bias;
-  std::int32_t groups, columns, inner, rows;  // rows: of c in a group, where that is known (weights)
-  std::int32_t column_tiles;
-  bool accumulate;
-};
-
-// What a block keeps of the groups, in shared memory: first_tile is not made of weights, whose groups have equally
-// many.
-struct Groups {
-  const std::int32_t *first_tile, *offsets;
-};
-
-struct Tile {
-  std::int32_t group, row, column;  // of c: the group's first row and the tile's first row in it, and column
-  std::int32_t first, end;          // the group's rows
-};
-
-template <GroupedForm form>
-__device__ __forceinline__ std::int32_t tiles_of(const Shape& s, const Groups& groups) {
-  if constexpr (form == GroupedForm::weights)
-    return s.groups * ((s.rows + tile_rows - 1) / tile_rows) * s.column_tiles;
-  else
-    return groups.first_tile[s.groups] * s.column_tiles;
-}
-
-// Tiles of a group follow each other, those of its rows fastest: they share b.
-template <GroupedForm form>
-__device__ __forceinline__ Tile tile_at(const Shape& s, const Groups& groups, std::int32_t number) {
-  Tile tile;
-  std::int32_t row_tiles, within;
-  if constexpr (form == GroupedForm::weights) {
-    row_tiles = (s.rows + tile_rows - 1) / tile_rows;
-    const std::int32_t each = row_tiles * s.column_tiles;
-    tile.group = number / each;
-    within = number % each;
-  } else {
-    // Tiles of all groups before, over all columns, come first.
-    tile.group = group_of_tile(groups.first_tile, s.groups, number / s.column_tiles);
-    row_tiles = groups.first_tile[tile.group + 1] - groups.first_tile[tile.group];
-    within = number - groups.first_tile[tile.group] * s.column_tiles;
-  }
-  tile.row = within % row_tiles * tile_rows;
-  tile.column = within / row_tiles * tile_columns;
-  tile.first = groups.offsets[tile.group];
-  tile.end = groups.offsets[tile.group + 1];
-  return tile;
-}
-
-template <GroupedForm form>
-__device__ __forceinline__ std::int32_t steps_of(const Shape& s, const Tile& tile) {
-  const std::int32_t inner = form == GroupedForm::weights ? tile.end - tile.first : s.inner;
-  return (inner + tile_inner - 1) / tile_inner;
-}
 
 // One stage of the ring: its place, its barriers, and which round of the ring it is.
 struct Ring {
@@ -227,10 +156,10 @@ __device__ __forceinline__ std::uint32_t pair_of(float x, float y) {
   return both.word;
 }
 
-// The warpgroup's 64 x 256 sums to c. Of a tile that had any products.
-template <class T, class R, GroupedForm form>
+// The warpgroup's 64 x 256 sums to c. Of a tile that had any products, or sums of 0.
+template <class T, class R, GroupedForm form, bool updates>
 __device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const Tile& tile, std::uint32_t lines,
-                                      int which) {
+                                      int which, const AdamW& rule) {
   const int thread = static_cast<int>(threadIdx.x) % warpgroup, warp = thread / 32, lane = thread % 32;
   const std::int32_t rows_of_group = form == GroupedForm::weights ? s.rows : tile.end - tile.first;
   const std::int32_t rows = min(rows_each, rows_of_group - tile.row - which * rows_each);  // may be 0 and less
@@ -291,6 +220,7 @@ __device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const T
     }
     hopper::fence_shared();
     hopper::sync_threads(2 + which, warpgroup);
+    if constexpr (updates) return update_piece(s, tile, rule, lines, which);
     const int width = min(part_columns, columns - part * part_columns);
     if (thread < rows && width > 0)
       hopper::store_line(c + static_cast<std::int64_t>(thread) * s.columns + part * part_columns,
@@ -299,7 +229,7 @@ __device__ __forceinline__ void store(float (&sum)[128], const Shape& s, const T
   }
 }
 
-template <class T, class R, GroupedForm form>
+template <class T, class R, GroupedForm form, bool updates>
 __global__ void __launch_bounds__(threads, 1)
     grouped_matmul_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, const Shape s) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -310,6 +240,7 @@ __global__ void __launch_bounds__(threads, 1)
                           barriers_at = lines_at + multiplying_warpgroups * lines_bytes;
   auto* const first_tile = reinterpret_cast<std::int32_t*>(aligned + barriers_at + 2 * stages * 8);
   std::int32_t* const offsets = first_tile + s.groups + 1;
+  auto* const rule = reinterpret_cast<AdamW*>(offsets + s.groups + 1);
   const Groups groups{first_tile, offsets};
   Ring ring{base, base + barriers_at, base + barriers_at + stages * 8};
   if (threadIdx.x == 0) {
@@ -320,6 +251,11 @@ __global__ void __launch_bounds__(threads, 1)
       hopper::init_barrier(ring.empty + i * 8, multiplying_warpgroups);
     }
     hopper::fence_barrier_init();
+    if constexpr (updates) {
+      OptimizerArgs args{};
+      args.step = s.update.step, args.lr = s.update.lr;
+      *rule = AdamW::make(args, s.update.options);
+    }
   }
   for (int i = static_cast<int>(threadIdx.x); i <= s.groups; i += threads) offsets[i] = s.offsets[i];
   if constexpr (form != GroupedForm::weights) count_row_tiles(s.offsets, s.groups, tile_rows, first_tile);
@@ -333,10 +269,9 @@ __global__ void __launch_bounds__(threads, 1)
   const int which = static_cast<int>(threadIdx.x) / warpgroup - 1;
   const std::uint32_t lines = base + lines_at + which * lines_bytes;
   const std::int32_t tiles = tiles_of<form>(s, groups);
-  float sum[128];
   for (std::int32_t number = blockIdx.x; number < tiles; number += gridDim.x) {
     const Tile tile = tile_at<form>(s, groups, number);
-    if (form == GroupedForm::weights && tile.first == tile.end) {
+    if (form == GroupedForm::weights && tile.first == tile.end && !updates) {
       if (!s.accumulate) store_zeros<R>(s, tile);
       continue;
     }
@@ -344,8 +279,13 @@ __global__ void __launch_bounds__(threads, 1)
       pass_over<form>(s, tile, ring, which);
       continue;
     }
-    multiply<T, form>(sum, s, tile, ring, which);
-    store<T, R, form>(sum, s, tile, lines, which);
+    float sum[128];
+    if constexpr (updates) {
+#pragma unroll
+      for (float& x : sum) x = 0.0F;
+    }
+    if (!updates || tile.first < tile.end) multiply<T, form>(sum, s, tile, ring, which);
+    store<T, R, form, updates>(sum, s, tile, lines, which, *rule);
   }
   hopper::wait_for_lines();
 #endif
@@ -393,11 +333,12 @@ std::int64_t most_tiles(const GroupedProduct& p) {
   return (std::min(p.rows, p.groups) + p.rows / tile_rows) * columns;
 }
 
-template <class T, class R, GroupedForm form>
+template <class T, class R, GroupedForm form, bool updates = false>
 void launch(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
   const auto number = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
   Shape s{};
   s.offsets = p.offsets, s.c = p.c, s.bias = p.bias, s.groups = number(p.groups), s.accumulate = p.accumulate;
+  s.update = p.update;
   CUtensorMap a, b;
   if constexpr (form == GroupedForm::weights) {
     s.rows = number(p.inner), s.columns = number(p.columns);
@@ -411,7 +352,7 @@ void launch(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
   }
   s.column_tiles = number((p.columns + tile_columns - 1) / tile_columns);
   const std::size_t bytes = shared_bytes(p.groups);
-  const auto kernel = grouped_matmul_kernel<T, R, form>;
+  const auto kernel = grouped_matmul_kernel<T, R, form, updates>;
   check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(shared_bytes(most_groups))),
         "allow a kernel its shared memory");
@@ -422,8 +363,11 @@ void launch(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
 
 template <class T, GroupedForm form>
 void launch_by_result(cudaStream_t stream, const GroupedProduct& p, int multiprocessors) {
-  if constexpr (form == GroupedForm::weights)
+  if constexpr (form == GroupedForm::weights) {
     if (p.result == DType::f32) return launch<T, float, form>(stream, p, multiprocessors);
+    if constexpr (std::is_same_v<T, bf16>)
+      if (p.update.parameter) return launch<T, T, form, true>(stream, p, multiprocessors);
+  }
   launch<T, T, form>(stream, p, multiprocessors);
 }
 

@@ -72,6 +72,13 @@ __device__ __forceinline__ void store_line(void* to, std::uint32_t from, std::ui
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                : "memory");
 }
+// 16 bytes, from an address that is a multiple of that.
+__device__ __forceinline__ void load_words(std::uint32_t from, std::uint32_t (&words)[4]) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(from)
+               : "memory");
+}
 __device__ __forceinline__ void commit_lines() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Until the lines that this thread has stored are read from shared memory.
 __device__ __forceinline__ void wait_for_lines() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }

@@ -246,7 +246,8 @@ class DecoderModel : public train::Model {
   void experts_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
                         std::int64_t micro_batch, train::GradientListener* listener) const;
   // From the gradient by the layer's end to that by gate and up, and to the gradient by w2.
-  void expert_products_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
+  void expert_products_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
+                                train::GradientListener* listener) const;
   void shared_expert_backward(compute::Backend& b, const ExpertParameters& p, const Forward& f,
                               const Backward& g) const;
 

@@ -11,7 +11,9 @@ struct DecoderTrainerConfig {
       model;  // batch_size: of a micro-batch of this rank; of a split model and of shared sequences of all ranks
   train::OptimizerConfig optimizer;
   bool train_step = true;  // with an optimizer and its state
-  bool update_beside_backward = false;
+  bool update_beside_backward = false, update_in_products = false;
+  // With update_in_products of one micro-batch: the gradients of the experts' matrices have no memory.
+  bool drops_expert_gradients = false;
   std::uint64_t seed = 0;
   // The batch is the `data_rank`-th of `data_ranks` equal parts of a global one, which depends on the seed (or the
   // file) and on its size alone. Ranks that share a split model (model.split), or its sequences (model.context), have

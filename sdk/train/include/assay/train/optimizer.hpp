@@ -69,6 +69,9 @@ class Optimizer {
     step_stretch(backend, scaler, ranges_[index]);
   }
   void step_stretch(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
+  // In the place of a stretch that is one parameter: its update, for an operation that carries it out, between
+  // begin_step and end_step. Of AdamW without an active scaler; INVALID_ARGUMENT otherwise.
+  compute::WeightUpdate update_of(ParameterSet::Id id) const;
   // Muon's matrices are updated here, wherever stretches cut them.
   void end_step(compute::Backend& backend, const LossScaler& scaler) const;
   // In the place of end_step, of Muon: step_matrices once for each shape that its matrices have, in any order, and then

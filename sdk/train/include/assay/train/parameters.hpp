@@ -44,6 +44,16 @@ class ParameterSet {
   // is zero, and stays so, because its gradients are zero.
   void pad_to(std::int64_t multiple);
 
+  // To be called after the last add, once: the gradients of these parameters, each a group by itself, have no place in
+  // the arena. Whoever makes one uses it at once (GradientListener::update_of); show_gradients() gives them places for
+  // a while, for a verification.
+  void drop_gradients(const std::vector<Id>& ids);
+  const std::vector<Id>& dropped_gradients() const { return dropped_; }
+  bool drops_gradient(Id id) const;
+  // `memory` has shown_gradient_bytes(); null: the places are gone again.
+  void show_gradients(void* memory) { shown_gradients_ = memory; }
+  std::size_t shown_gradient_bytes() const;
+
   const std::vector<Parameter>& all() const { return parameters_; }
   std::int64_t parameter_count() const;                              // without padding
   std::int64_t arena_elements() const { return elements_ + tail_; }  // with padding
@@ -58,7 +68,12 @@ class ParameterSet {
   // Bytes of each arena. The compute copy is 0 where the policy needs none; it counts as parameters.
   std::size_t value_bytes() const { return bytes(policy_.parameter); }
   std::size_t copy_bytes() const { return policy_.compute_copy() ? bytes(policy_.activation) : 0; }
-  std::size_t gradient_bytes() const { return bytes(policy_.gradient); }
+  std::size_t gradient_bytes() const {
+    return static_cast<std::size_t>(gradient_elements()) * compute::size_of(policy_.gradient);
+  }
+  std::int64_t gradient_elements() const { return gradient_position(arena_elements()); }  // of the gradients' arena
+  // Where the gradient of an element of the arena lies in that of gradients, which differs behind dropped ones.
+  std::int64_t gradient_position(std::int64_t element) const;
 
   std::size_t gradient_offset_bytes(Id id) const;  // the place of its gradient in the arena
 
@@ -79,7 +94,10 @@ class ParameterSet {
   compute::Tensor all_values() const;  // the whole arena, flat
   compute::Tensor all_gradients() const;
   compute::Tensor values(const ElementRange& range) const { return piece(all_values(), range); }  // flat
-  compute::Tensor gradients(const ElementRange& range) const { return piece(all_gradients(), range); }
+  // Of a range without dropped gradients.
+  compute::Tensor gradients(const ElementRange& range) const {
+    return all_gradients().slice(0, gradient_position(range.begin), range.elements());
+  }
   compute::Tensor compute_copy() const;  // flat; empty when there is none
 
   // Draws every parameter from its distribution, and sets gradients to 0; the numbers are the same for any device and
@@ -96,6 +114,7 @@ class ParameterSet {
   }
   compute::Tensor at(void* data, compute::DType dtype, Id id, std::size_t count) const;
   void* address(void* base, void* Place::*place, compute::DType dtype, Id id) const;
+  std::int64_t group_end(Id id) const;  // of the group that a single parameter is
 
   workload::PrecisionPolicy policy_;
   std::vector<Parameter> parameters_;
@@ -103,6 +122,8 @@ class ParameterSet {
   std::int64_t elements_ = 0;  // to the end of the last group
   std::int64_t tail_ = 0;
   std::vector<Place> places_;          // by parameter; empty: all lie in the arenas
+  std::vector<Id> dropped_;            // in order
+  void* shown_gradients_;              // of the dropped ones, one after the other
   void *values_, *copy_, *gradients_;  // before bind(): places of no memory, by which a recorded step knows them
 };
 
@@ -115,6 +136,9 @@ class GradientListener {
   // the last one, until its end; nothing enqueued later in the step reads them. `end` rises from call to call; the last
   // one is the number of parameters.
   virtual void gradients_ready(ParameterSet::Id end) = 0;
+  // The update of a parameter that the operation which makes its gradient is to carry out as well, or none. A model
+  // may ask, once for each parameter, when nothing later in the step reads the parameter; what it gets it must pass on.
+  virtual compute::WeightUpdate update_of(ParameterSet::Id /*id*/) { return {}; }
 };
 
 }  // namespace assay::train

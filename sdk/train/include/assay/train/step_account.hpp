@@ -26,14 +26,18 @@ class StepAccount {
     compute::Tensor loss;     // fp32 [1]; empty: the step has none
     compute::Tensor results;  // flat: gradients, or the result of a forward alone; may be empty
     compute::Tensor state;    // flat, of as many elements: weights; empty: none
+    // Flat: what a step writes anew and does not read before. Empty: the results.
+    compute::Tensor spoiled = {};
   };
 
   // Evenly spread places of the elements that a step writes: the ends of each range, as long as there are no more than
   // `most_places` of them, and others by the ranges' sizes.
   static std::vector<std::int64_t> spread(const std::vector<ElementRange>& ranges);
 
-  // Takes memory of the host's and begins at 0 steps. `places` are elements of results. Blocks.
-  void take_memory(const Host& host, compute::Backend& backend, const std::vector<std::int64_t>& places);
+  // Takes memory of the host's and begins at 0 steps. `places` are elements of results, `spoiled_places` of what is
+  // spoiled, where that is another tensor. Blocks.
+  void take_memory(const Host& host, compute::Backend& backend, const std::vector<std::int64_t>& places,
+                   const std::vector<std::int64_t>& spoiled_places = {});
   bool is_kept() const { return memory_.data() != nullptr; }
   // These enqueue.
   void reset(compute::Backend& backend) const;
@@ -49,10 +53,10 @@ class StepAccount {
   static void allow_for_earlier_steps(Account& account, bool picks_by_comparison);
 
  private:
-  compute::Tensor count() const, marks() const, places() const;
+  compute::Tensor count() const, marks() const, places() const, spoiled_places() const;
 
   DeviceMemory memory_;
-  std::int64_t place_count_ = 0;
+  std::int64_t place_count_ = 0, spoiled_place_count_ = 0;
 };
 
 }  // namespace assay::train

@@ -25,6 +25,11 @@ struct TrainerConfig {
   // training_step() without an exchange updates beside backward (update_beside_backward.hpp); a cold first step and a
   // step with an exchange do not. UNSUPPORTED with a loss scale, INVALID_ARGUMENT for a model that does not allow it.
   bool update_beside_backward = false;
+  // training_step() updates in the products that can (update_in_products.hpp), and the rest after backward; a cold
+  // first step does not. Of AdamW; UNSUPPORTED with another optimizer or a loss scale.
+  // Gradients that the parameters drop (ParameterSet::drop_gradients) then have no memory, and training_step() alone
+  // can make them, until show_gradients().
+  bool update_in_products = false;
   std::uint64_t seed = 0;
   std::string weights_file;                            // safetensors; "": random, from the seed
   compute::Tuning tuning = compute::Tuning::measured;  // of all operations that the trainer prepares
@@ -107,12 +112,19 @@ class Trainer {
   double last_loss() const { return loss_of(*model_); }  // blocks
   double loss_of(const Model& model) const;              // of one that has been bound; blocks
 
+  // From here on steps write dropped gradients as well, captured ones too: for a verification, which takes the memory
+  // for them. Blocks. Nothing where none is dropped.
+  void show_gradients();
+  // i64 [1] in device memory: where a dropped gradient is written (compute::WeightUpdate::gradient_place).
+  compute::Tensor gradient_place(ParameterSet::Id id) const;
+
   void require_set_up() const {  // throws INVALID_ARGUMENT
     if (!backend_) throw Error(ASSAY_INVALID_ARGUMENT, "the trainer is not set up; call setup() before the first step");
   }
   bool has_backward() const { return config_.backward; }
   bool has_update() const { return config_.train_step; }
   bool updates_beside_backward() const { return config_.train_step && config_.update_beside_backward; }
+  bool updates_in_products() const { return config_.train_step && config_.update_in_products; }
   ParameterSet& parameters() { return parameters_; }
   const ParameterSet& parameters() const { return parameters_; }
   Optimizer& optimizer() { return *optimizer_; }
@@ -156,7 +168,7 @@ class Trainer {
   void bind_parameters();
   void lend_scalars(Model& model) const;
   StepAccount::Subjects account_subjects() const;
-  std::vector<std::int64_t> account_places() const;
+  std::vector<std::int64_t> account_places(bool of_kept_gradients) const;
 
   Host host_;
   TrainerConfig config_;
@@ -167,6 +179,7 @@ class Trainer {
   std::int32_t left_multiprocessors_ = 0;
   std::unique_ptr<compute::Backend> backend_;
   void* parameters_at_ = nullptr;
+  DeviceMemory gradient_places_, shown_gradients_;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, optimizer_memory_, activation_memory_;
   compute::Workspace workspace_;
   std::uint64_t times_prepared_ = 0;

@@ -9,6 +9,7 @@
 #include <assay/train/parameters.hpp>
 #include <assay/train/trainer.hpp>
 #include <assay/train/update_beside_backward.hpp>
+#include <assay/train/update_in_products.hpp>
 #include <functional>
 
 namespace assay::train {
@@ -68,12 +69,18 @@ void update_if_there_is_one(const Trainer& trainer, const Launch& launch) {
 }
 
 // Enqueues a whole step: forward, backward and update, as far as the trainer's configuration has them. If the update
-// runs beside backward, the optimizer's phase has what is left of it.
+// runs beside backward or in its products, the optimizer's phase has what is left of it.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch) {
   accounted_step(trainer, [&] {
     if (trainer.updates_beside_backward()) {
       UpdateBesideBackward update(trainer);
+      forward_and_backward(trainer, launch, &update);
+      const auto phase = launch.phase(optimizer_phase);
+      return update.finish();
+    }
+    if (trainer.updates_in_products()) {
+      UpdateInProducts update(trainer);
       forward_and_backward(trainer, launch, &update);
       const auto phase = launch.phase(optimizer_phase);
       return update.finish();
@@ -101,10 +108,12 @@ void update_by_stretches(const Trainer& trainer, const Launch& launch, GradientE
 }
 
 // Forward, backward and the exchange of a step on several ranks, which has the phase `communication_wait`.
+// `listener`: the exchange's, or one that hands on to it.
 template <class Launch>
-void exchanged_gradients(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
+void exchanged_gradients(const Trainer& trainer, const Launch& launch, GradientExchange& exchange,
+                         GradientListener* listener) {
   exchange.begin_step();
-  forward_and_backward(trainer, launch, exchange.listener());
+  forward_and_backward(trainer, launch, listener);
   const auto phase = launch.phase(communication_wait_phase);
   exchange.finish();
 }
@@ -114,12 +123,18 @@ void exchanged_gradients(const Trainer& trainer, const Launch& launch, GradientE
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
   accounted_step(trainer, [&] {
+    if (trainer.updates_in_products()) {
+      UpdateInProducts update(trainer, exchange.listener());
+      exchanged_gradients(trainer, launch, exchange, &update);
+      const auto phase = launch.phase(optimizer_phase);
+      return update.finish();
+    }
     if (trainer.has_update() && !trainer.scaler().active() && !exchange.stretches().empty()) {
       exchange.begin_step();
       forward_and_backward(trainer, launch, exchange.listener());
       return update_by_stretches(trainer, launch, exchange);
     }
-    exchanged_gradients(trainer, launch, exchange);
+    exchanged_gradients(trainer, launch, exchange, exchange.listener());
     update_if_there_is_one(trainer, launch);
   });
 }

@@ -8,7 +8,15 @@
 
 namespace assay::train {
 
-enum class UnboundMemory : std::uintptr_t { buffers = 1, gradients, parameters, compute_copy, inputs, messages };
+enum class UnboundMemory : std::uintptr_t {
+  buffers = 1,
+  gradients,
+  parameters,
+  compute_copy,
+  inputs,
+  messages,
+  shown_gradients
+};
 
 inline void* unbound_place(UnboundMemory kind, std::size_t offset) {
   return reinterpret_cast<void*>((static_cast<std::uintptr_t>(kind) << compute::unbound_bit) + offset);

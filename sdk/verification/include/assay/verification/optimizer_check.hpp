@@ -92,6 +92,7 @@ class OptimizerCheck {
   void keep(State state);
   std::vector<float> with_gaps(std::vector<float> read) const;
   float rate(const compute::Tensor& of) const;
+  std::vector<float> read_gradients() const;
   std::vector<float> read(const compute::Tensor& t, const std::vector<compute::ElementSpan>& spans) const;
   void for_each_piece(const std::function<void(const Piece&, Findings&)>& look);
   bool is_same(const Piece& piece, const State& now) const;

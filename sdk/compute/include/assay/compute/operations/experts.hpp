@@ -6,6 +6,7 @@
 // takes any routing.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
+#include <assay/compute/operations/optimizers.hpp>
 
 #include <array>
 #include <cstdint>
@@ -27,6 +28,20 @@ struct RoutingRule {
 // SwiGLU is alpha 1, no limit, offset 0. Of gpt-oss: alpha 1.702, limit 7, offset 1.
 struct GatedUnit {
   float alpha = 1.0F, limit = 0.0F, offset = 0.0F;
+};
+
+// An update by AdamW (op::AdamW) that follows a gradient while it is at hand. Empty tensors: none. Types and arithmetic
+// are op::AdamW's; its gradient is the one that is written, rounded to its type.
+struct WeightUpdate {
+  Optional<InOut> parameter = {}, m = {}, v = {};  // of the gradient's shape
+  Optional<In> step = {}, lr = {};
+  Optional<Out> compute_copy = {};
+  // i64 [1], where the gradient itself is left out: its address in the device's memory, to be written there as well; 0:
+  // it is written nowhere. Read when the operation runs, so that the same captured step can show its gradients.
+  Optional<In> gradient_place = {};
+  AdamWOptions options = {};
+  bool any() const { return static_cast<bool>(parameter); }
+  ASSAY_TENSORS(parameter, m, v, step, lr, compute_copy, gradient_place)
 };
 
 namespace op {
@@ -111,15 +126,18 @@ struct GroupedMatmul {
   ASSAY_OPERATION("grouped_matmul", a, b, offsets, c, bias)
 };
 // The gradient of each group's matrix: dw[e] (+)= sum over its rows r of dy[r, :]^T x[r, :]; dbias[e] (+)= of dy[r, :].
-// Of an empty group 0, or unchanged with `accumulate`. The same sum in the same order every time.
+// Of an empty group 0, or unchanged with `accumulate`. The same sum in the same order every time. With `update` the
+// matrices of all groups, empty ones too, are updated by it: what is read here must not be they.
 struct GroupedWeightGradient {
-  In dy;                          // T [M, Q]
-  In x;                           // T [M, K]
-  In offsets;                     // i32 [E + 1]
-  OutOrSum dw;                    // T or fp32 [E, Q, K]
+  In dy;       // T [M, Q]
+  In x;        // T [M, K]
+  In offsets;  // i32 [E + 1]
+  // T or fp32 [E, Q, K]. With update.gradient_place no memory, but type and shape, and no `accumulate`.
+  Optional<OutOrSum> dw;
   Optional<OutOrSum> dbias = {};  // of the type of dw, [E, Q]
   bool accumulate = false;
-  ASSAY_OPERATION("grouped_weight_gradient", dy, x, offsets, dw, dbias)
+  WeightUpdate update = {};
+  ASSAY_OPERATION("grouped_weight_gradient", dy, x, offsets, dw, dbias, update)
 };
 
 // h[r, :] = w h', where h' is the gated unit of gate[r, :] and up[r, :], and w = weights[sources[r]]. As the product
@@ -145,6 +163,19 @@ struct WeightedGatedBackward {
   static constexpr auto in_place = std::to_array<InPlace>({{"dgate", "gate"}, {"dup", "up"}});
   ASSAY_OPERATION("weighted_gated_backward", gate, up, dh, weights, sources, dgate, dup, dweights, h)
 };
+
+// The update alone, of one that has any.
+inline AdamW adamw_of(const GroupedWeightGradient& op) {
+  const WeightUpdate& u = op.update;
+  return {.parameter = u.parameter.flat(),
+          .gradient = op.dw.flat(),
+          .m = u.m.flat(),
+          .v = u.v.flat(),
+          .step = u.step,
+          .lr = u.lr,
+          .options = u.options,
+          .compute_copy = u.compute_copy ? u.compute_copy.flat() : Tensor()};
+}
 
 }  // namespace op
 }  // namespace assay::compute
