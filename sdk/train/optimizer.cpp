@@ -165,9 +165,13 @@ void Optimizer::adamw(compute::Backend& backend, const LossScaler& scaler, const
                         .v = moment_of(1, range),
                         .step = step_number(),
                         .lr = learning_rate(),
-                        .options = {config_.beta1, config_.beta2, config_.eps, config_.weight_decay},
+                        .options = adamw_options(),
                         .compute_copy = copy_of(range),
                         .loss_scale = scaler.tensors()});
+}
+
+compute::AdamWOptions Optimizer::adamw_options() const {
+  return {config_.beta1, config_.beta2, config_.eps, config_.weight_decay};
 }
 
 compute::WeightUpdate Optimizer::update_of(ParameterSet::Id id) const {
@@ -190,7 +194,7 @@ compute::WeightUpdate Optimizer::update_of(ParameterSet::Id id) const {
           .step = step_number(),
           .lr = learning_rate(),
           .compute_copy = shaped(copy_of(range)),
-          .options = {config_.beta1, config_.beta2, config_.eps, config_.weight_decay}};
+          .options = adamw_options()};
 }
 
 void Optimizer::adamw_of_rest(compute::Backend& backend, const LossScaler& scaler, const ElementRange& range) const {

@@ -165,8 +165,6 @@ void MutantBackend::execute(const op::GroupedWeightGradient& op) {
   if (!executes()) return call();
   const Indices offsets(real(), op.offsets);
   const std::int64_t last = last_group(offsets), empty = empty_group(offsets);
-  if (op.update.any() && empty >= 0 && broken("adamw_in_product.empty_group_left_out"))
-    return keeping(row(op.update.parameter, empty), call);
   if (op.dw && !op.accumulate && empty >= 0 && broken("grouped_weight_gradient.empty_group_unwritten"))
     return keeping(row(op.dw, empty), call);
   if (last < 0) return call();

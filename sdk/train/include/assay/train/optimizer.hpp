@@ -82,6 +82,7 @@ class Optimizer {
  private:
   struct Kind;  // what differs between the optimizers: a row for each
   static const Kind& kind_of(std::string_view name);
+  compute::AdamWOptions adamw_options() const;
   void adamw(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
   void sgd(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
   void adamw_of_rest(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
