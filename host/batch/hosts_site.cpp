@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -16,6 +17,7 @@
 #include "batch/status.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
+#include "common/host_file_name.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
 #include "hosts/host_launch.hpp"
@@ -32,11 +34,12 @@ using Json = nlohmann::ordered_json;
 constexpr auto patience_with_keepers = 5s;  // that were told to end
 constexpr auto patience_with_runner = 20s;  // until it has given its first sign of life
 
-// Names that differ have files that differ: "u@n1" and "u_n1".
-std::string file_name(const std::string& host) {
-  std::string name;
-  for (const char c : host) name += c == ':' || c == '%' || c == '@' ? fmt::format("+{:02x}", c) : std::string(1, c);
-  return name + ".json";
+fs::path log_of_runner(const fs::path& run, const std::string& host) {
+  return batch_folder(run) / "log" / fmt::format("host-{}.log", file_name_of_host(host));
+}
+
+fs::path state_file(const fs::path& run, const std::string& host) {
+  return hosts_folder(run) / (file_name_of_host(host) + ".json");
 }
 
 bool has_file(const fs::path& file) {
@@ -86,10 +89,12 @@ bool claim_task(const fs::path& run, std::int64_t array, std::int64_t task, cons
   };
   if (link_to(file)) return true;
   if (!holder_of_task(run, array, task).empty()) return false;
-  // Nobody writes it any more once it is older than silence: whoever gets the second link replaces it.
+  // Nobody writes it any more once it is older than silence, or has a date that no right clock gave it: whoever gets
+  // the second link replaces it.
   std::error_code ignored;
   const auto written = fs::last_write_time(file, ignored);
-  if (ignored || fs::file_time_type::clock::now() - written < hosts::silence() || !link_to(again)) return false;
+  if (ignored || std::chrono::abs(fs::file_time_type::clock::now() - written) < hosts::silence() || !link_to(again))
+    return false;
   write_file_atomically(file, host + "\n", Durable::yes);
   return true;
 }
@@ -103,17 +108,18 @@ void give_back_task(const fs::path& run, std::int64_t array, std::int64_t task, 
 }
 
 bool RunnerState::is_alive(double now_s) const {
-  return state != "ended" && now_s - alive_s < static_cast<double>(hosts::silence().count());
+  // A host whose clock was wrong would otherwise live until that date.
+  return state != "ended" && std::abs(now_s - alive_s) < static_cast<double>(hosts::silence().count());
 }
 
 void write_runner_state(const fs::path& run, const RunnerState& state) {
   const Json json{{"host", state.host}, {"state", state.state},   {"array", state.array},
                   {"pid", state.pid},   {"launch", state.launch}, {"alive_s", state.alive_s}};
-  write_file_atomically(hosts_folder(run) / file_name(state.host), json.dump() + "\n");
+  write_file_atomically(state_file(run, state.host), json.dump() + "\n");
 }
 
 std::optional<RunnerState> read_runner_state(const fs::path& run, const std::string& host) {
-  const Json json = Json::parse(line_of_file(hosts_folder(run) / file_name(host)), nullptr, false);
+  const Json json = Json::parse(line_of_file(state_file(run, host)), nullptr, false);
   if (!json.is_object()) return std::nullopt;
   return RunnerState{json.value("host", ""),
                      json.value("state", ""),
@@ -174,7 +180,7 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
                              {"folder", run_.string()},
                              {"environment", hosts::passed_environment()},
                              {"arguments", {"batch-runner", run_.string(), hosts_[i].name, launch}},
-                             {"log", (batch_folder(run_) / "log" / ("host-" + hosts_[i].name + ".log")).string()}});
+                             {"log", log_of_runner(run_, hosts_[i].name).string()}});
     std::set<std::size_t> open;
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty()) open.insert(i);
@@ -185,9 +191,9 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
         return state && (state->launch == launch || state->is_alive(seconds_since_1970()));
       });
       if (std::chrono::steady_clock::now() > deadline)
-        throw SchedulerError(
-            fmt::format("{}: the runner of shards has not started; {} says why", hosts_[*open.begin()].name,
-                        (batch_folder(run_) / "log" / ("host-" + hosts_[*open.begin()].name + ".log")).string()));
+        throw SchedulerError(fmt::format("{}: the runner of shards has not started; {} says why",
+                                         hosts_[*open.begin()].name,
+                                         log_of_runner(run_, hosts_[*open.begin()].name).string()));
     }
     connections.send_to_all({{"do", "end"}});
   } catch (const hosts::HostError& e) {
