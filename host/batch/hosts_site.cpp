@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "batch/container.hpp"
+#include "batch/container_image.hpp"
 #include "batch/status.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
@@ -308,9 +309,18 @@ std::string hosts_script(const ScriptInput& input) {
   return text;
 }
 
-std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes,
-                                           const CheckedRuns& runs) {
-  std::vector<std::string> problems;
+SiteFindings check_hosts(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs) {
+  SiteFindings findings;
+  std::vector<std::string>& problems = findings.problems;
+  const auto image_file = file_of_image(site.container);
+  if (!image_file) {
+    add_image(look_for_image(site.container, site.kind), findings);
+  } else if (image_file->is_relative()) {
+    problems.push_back(
+        fmt::format("[ssh.container] image is '{}'; expected a path from /, since a case works in its run's "
+                    "folder",
+                    site.container.image));
+  }
   for (const Shape& shape : shapes)
     if (shape.nodes > static_cast<std::int64_t>(site.hosts.size()))
       problems.push_back(fmt::format("a case wants {} hosts, and [ssh] hosts has {}", shape.nodes, site.hosts.size()));
@@ -324,6 +334,7 @@ std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<S
                                          nullptr);
       hosts::HostCheck check = hosts::check_of(runs.plugins, there, results);
       check.list = "[ssh] hosts";
+      if (image_file && image_file->is_absolute()) check.present = {*image_file};
       for (auto& of_host : connections.problems(check)) problems.insert(problems.end(), of_host.begin(), of_host.end());
       connections.send_to_all({{"do", "end"}});
       // A keeper removes the file of the check as it ends.
@@ -336,7 +347,7 @@ std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<S
   } catch (const hosts::HostError& e) {
     problems.emplace_back(e.what());
   }
-  return problems;
+  return findings;
 }
 
 }  // namespace assay::host::batch
