@@ -1,9 +1,10 @@
 #include "batch/collect.hpp"
 
 #include "common/files.hpp"
-#include "common/foreign_json.hpp"
 #include "common/parallel.hpp"
 #include "common/sha256.hpp"
+#include "common/utc.hpp"
+#include "record/json.hpp"
 #include "record/json_tree.hpp"
 #include "results/case_order.hpp"
 #include "results/environments.hpp"
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -22,6 +24,7 @@
 #include <set>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 namespace assay::host::batch {
 namespace {
@@ -29,51 +32,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// One record as its line with its end in the text of its file: 10,000 of them are some 80 MB.
-using Line = std::string_view;
-
-// What is read of a record. Only members of the record itself count: users name parameters and axes as they like.
+// One record as its line without its end in the text of its file: 10,000 of them are some 80 MB.
 struct Record {
-  Line line;
-  std::optional<std::int64_t> index;
-  std::string plugin_hash, started, device_kind;
-  std::vector<std::pair<std::string, std::string>> files;  // a role and a hash each
+  std::string_view line;
+  record::CaseRecord record;
 };
-
-const record::JsonNode* member(const record::JsonNode* node, std::string_view key) {
-  return node ? node->member(key) : nullptr;
-}
-
-std::string text_in(const record::JsonNode* node) {
-  return node && node->kind == record::JsonNode::Kind::text ? std::string(node->text) : "";
-}
-
-Record record_of(Line line, record::JsonTree& tree) {
-  Record record;
-  record.line = line;
-  const record::JsonNode* root = tree.read(line);
-  if (const auto* index = member(root, "index"); index && index->kind == record::JsonNode::Kind::integer)
-    record.index = index->integer;
-  record.plugin_hash = text_in(member(member(root, "plugin"), "file_hash"));
-  record.started = text_in(member(root, "started"));
-  record.device_kind = text_in(member(member(root, "device"), "kind"));
-  if (const auto* files = member(root, "files"); files && files->kind == record::JsonNode::Kind::object)
-    for (const auto* file = files->begin(); file != files->end(); file = file->next())
-      record.files.emplace_back(file->key, text_in(file));
-  return record;
-}
 
 std::string text_of_file(const fs::path& cases_jsonl) {
   std::error_code ignored;
   return fs::is_regular_file(cases_jsonl, ignored) ? read_file(cases_jsonl) : "";
-}
-
-std::vector<Line> lines_of(std::string_view text) {
-  std::vector<Line> lines;
-  // A last line without an end is being written, or is torn.
-  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1)
-    if (end > begin) lines.push_back(text.substr(begin, end + 1 - begin));
-  return lines;
 }
 
 // A folder with records, and what its lines have to say of themselves to count.
@@ -83,17 +50,23 @@ struct Part {
   std::string plugin_hash;            // "": any
 };
 
-std::vector<Part> attempts_of(const fs::path& run, const Submission& submission) {
+struct Attempts {
   std::vector<Part> parts;
+  std::set<std::int64_t> cases;  // of all shards
+};
+
+Attempts attempts_of(const fs::path& run, const Submission& submission) {
+  Attempts attempts;
   for (const SubmittedArray& array : submission.arrays)
     for (std::int64_t task = 0; task < array.tasks; ++task) {
       const fs::path shard_folder = array.shard_folder(run, task);
       std::vector<std::int64_t> indexes = shard::read_shard_plan(shard_folder).cases;
       std::sort(indexes.begin(), indexes.end());
-      for (const shard::Attempt& attempt : shard::read_attempts(shard_folder))
-        parts.push_back({attempt.folder, indexes, submission.plugin_hash});
+      attempts.cases.insert(indexes.begin(), indexes.end());
+      for (fs::path& folder : shard::attempt_folders(shard_folder))
+        attempts.parts.push_back({std::move(folder), indexes, submission.plugin_hash});
     }
-  return parts;
+  return attempts;
 }
 
 std::vector<fs::path> folders_of(const std::vector<Part>& parts) {
@@ -102,26 +75,91 @@ std::vector<fs::path> folders_of(const std::vector<Part>& parts) {
   return folders;
 }
 
-bool is_of(const Part& part, const Record& record) {
-  return (part.indexes.empty() ||
-          (record.index && std::binary_search(part.indexes.begin(), part.indexes.end(), *record.index))) &&
-         (part.plugin_hash.empty() || record.plugin_hash == part.plugin_hash);
+bool is_of(const Part& part, const record::CaseIdentity& identity) {
+  const bool is_its_case =
+      part.indexes.empty() || std::binary_search(part.indexes.begin(), part.indexes.end(), identity.index);
+  const std::string plugin_hash = identity.plugin ? identity.plugin->file_hash : "";
+  return is_its_case && (part.plugin_hash.empty() || plugin_hash == part.plugin_hash);
 }
 
-std::vector<Record> records_of(std::string_view text) {
+// Records differ where they begin, with their case, or in their figures to the end. A hash of all of a line would cost
+// more than the comparison with its equal, which follows anyway.
+struct HashOfEnds {
+  std::size_t operator()(std::string_view line) const {
+    constexpr std::size_t end_bytes = 256;
+    const std::hash<std::string_view> hash;
+    const std::size_t last = line.size() - std::min(line.size(), end_bytes);
+    return hash(line.substr(0, end_bytes)) ^ (hash(line.substr(last)) * 31) ^ line.size();
+  }
+};
+using KnownLines = std::unordered_set<std::string_view, HashOfEnds>;
+
+struct ReadLines {
   std::vector<Record> records;
-  record::JsonTree tree;
-  for (const Line line : lines_of(text)) records.push_back(record_of(line, tree));
-  return records;
+  std::int64_t broken = 0, first_broken = 0;  // how many, and the number of the first one in the file
+};
+
+// The records among the lines, but for those that are known.
+ReadLines read_lines(std::string_view text, const KnownLines& known = {}) {
+  ReadLines read;
+  std::int64_t number = 0;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    ++number;
+    if (line.empty() || known.contains(line)) continue;
+    if (auto record = record::record_from_line(line)) {
+      read.records.push_back({line, std::move(*record)});
+    } else if (end < text.size()) {  // otherwise it is being written, or is torn
+      if (read.broken++ == 0) read.first_broken = number;
+    }
+  }
+  return read;
 }
 
-void write_lines(const fs::path& cases_jsonl, const std::vector<Record>& records) {
+void note_broken(const ReadLines& read, const fs::path& cases_jsonl, std::vector<std::string>& notes) {
+  if (read.broken > 0)
+    notes.push_back(fmt::format("{}: {} line(s) that are no record, the first of them line {}; they are left out",
+                                cases_jsonl.string(), read.broken, read.first_broken));
+}
+
+KnownLines lines_of(std::string_view text) {
+  KnownLines lines;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    if (end > begin) lines.insert(text.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+// Sorted by when their cases began. Records that do not say so come first; those of one second stay in order.
+void sort_by_start(std::vector<Record>& records) {
+  std::vector<std::pair<std::optional<WallTime>, std::size_t>> order;
+  for (const Record& record : records) order.emplace_back(parse_utc(record.record.started), order.size());
+  if (std::is_sorted(order.begin(), order.end())) return;
+  std::sort(order.begin(), order.end());
+  std::vector<Record> sorted;
+  sorted.reserve(records.size());
+  for (const auto& [started, i] : order) sorted.push_back(std::move(records[i]));
+  records = std::move(sorted);
+}
+
+bool are_lines_of(std::string_view text, const std::vector<Record>& records) {
+  for (const Record& record : records) {
+    const std::size_t length = record.line.size();
+    if (text.size() <= length || text[length] != '\n' || !text.starts_with(record.line)) return false;
+    text.remove_prefix(length + 1);
+  }
+  return text.empty();
+}
+
+std::string joined_lines(const std::vector<Record>& records) {
   std::string text;
   std::size_t bytes = 0;
-  for (const Record& record : records) bytes += record.line.size();
+  for (const Record& record : records) bytes += record.line.size() + 1;
   text.reserve(bytes);
-  for (const Record& record : records) text += record.line;
-  write_file_atomically(cases_jsonl, text, Durable::yes);
+  for (const Record& record : records) (text += record.line) += '\n';
+  return text;
 }
 
 // By what a record names in `files`, with the kind of its device: the hashes, and a folder with each. Inputs are the
@@ -156,8 +194,10 @@ void check_one_build(const std::vector<fs::path>& folders) {
 // The same of a batch, whose records are there already: a note.
 void note_builds(const std::vector<Record>& records, const fs::path& run, std::vector<std::string>& notes) {
   Builds builds;
-  for (const Record& record : records)
-    for (const auto& [role, hash] : record.files) add_build(builds, role, record.device_kind, hash, run);
+  for (const auto& [line, record] : records) {
+    const std::string kind = record.result.device ? record.result.device->kind : "";
+    for (const auto& [role, hash] : record.identity.files) add_build(builds, role, kind, hash, run);
+  }
   for (const auto& [what, hashes] : builds)
     if (hashes.size() > 1)
       notes.push_back(
@@ -166,62 +206,65 @@ void note_builds(const std::vector<Record>& records, const fs::path& run, std::v
                       hashes.size(), what));
 }
 
-// The last record of a case in the file counts. Parts come in the order in which they were submitted, whatever the
-// clocks of their machines say; what the run has from elsewhere (`--resume`) was made after a collection, and stays
-// last.
-Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool by_time) {
+// The last record of a case in the file counts: the newest one, whichever shard or later run by hand (`--resume`) made
+// it. Records of one second stand in the order in which their parts were submitted, before those made by hand.
+Collected merge_into(const fs::path& run, const std::vector<Part>& parts) {
   // Held, so that no other process of assay appends meanwhile.
   const results::RunFolder held = results::RunFolder::reopen(run, results::RunFolder::Reading::last_line);
   Collected collected;
   collected.notes = held.notes();
-  const std::string own_text = text_of_file(held.cases_path());
   std::vector<std::string> texts(parts.size());
-  std::vector<std::vector<Record>> of_parts(parts.size());
+  std::vector<ReadLines> of_parts(parts.size());
   for_each_in_parallel(
       parts.size(),
       [&](std::size_t i) {
         texts[i] = text_of_file(parts[i].folder / "cases.jsonl");
-        of_parts[i] = records_of(texts[i]);
+        of_parts[i] = read_lines(texts[i]);
       },
       Work::waiting);
+  const std::string own_text = text_of_file(held.cases_path());
+  const KnownLines own_lines = lines_of(own_text);
   std::vector<Record> records;
-  const std::vector<Line> own = lines_of(own_text);
-  const std::size_t before = own.size();
-  std::unordered_set<Line> known;
+  KnownLines known;
+  const auto add = [&](Record& record) {
+    if (!known.insert(record.line).second) return;
+    if (!own_lines.contains(record.line)) ++collected.added;
+    records.push_back(std::move(record));
+  };
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    const fs::path cases_jsonl = parts[i].folder / "cases.jsonl";
     std::size_t strange = 0;
-    for (Record& record : of_parts[i])
-      if (!is_of(parts[i], record))
+    for (Record& record : of_parts[i].records)
+      if (is_of(parts[i], record.record.identity))
+        add(record);
+      else
         ++strange;
-      else if (known.insert(record.line).second)
-        records.push_back(std::move(record));
+    note_broken(of_parts[i], cases_jsonl, collected.notes);
     if (strange > 0)
       collected.notes.push_back(
           fmt::format("{}: {} record(s) of another plugin, or of cases that its shard does not have; they are left out",
-                      (parts[i].folder / "cases.jsonl").string(), strange));
+                      cases_jsonl.string(), strange));
   }
-  record::JsonTree tree;
-  for (const Line line : own)
-    if (!known.contains(line)) records.push_back(record_of(line, tree));
-  if (by_time)
-    std::stable_sort(records.begin(), records.end(),
-                     [](const auto& a, const auto& b) { return a.started < b.started; });
+  ReadLines own = read_lines(own_text, known);
+  note_broken(own, held.cases_path(), collected.notes);
+  for (Record& record : own.records) add(record);
+  sort_by_start(records);
   note_builds(records, run, collected.notes);
   collected.records = static_cast<std::int64_t>(records.size());
-  collected.added = static_cast<std::int64_t>(records.size() - before);
   // Before the records that name them.
   results::merge_environments(run, folders_of(parts), collected.notes);
-  if (collected.added > 0) write_lines(held.cases_path(), records);
+  if (!are_lines_of(own_text, records)) write_file_atomically(held.cases_path(), joined_lines(records), Durable::yes);
+  collected.cases.records.reserve(records.size());
+  for (Record& record : records) collected.cases.records.push_back(std::move(record.record));
   return collected;
 }
 
 // "" where it is absent.
-std::string fact_in(const Json& facts, const char* group, const char* name) {
-  const auto of_group = facts.find(group);
-  if (of_group == facts.end() || !of_group->is_object()) return "";
-  const auto fact = of_group->find(name);
-  if (fact == of_group->end()) return "";
-  return fact->is_string() ? fact->get<std::string>() : fact->dump();
+std::string fact_in(const record::JsonNode& facts, const char* group, const char* name) {
+  const record::JsonNode* of_group = facts.member(group);
+  const record::JsonNode* fact = of_group ? of_group->member(name) : nullptr;
+  if (!fact) return "";
+  return fact->kind == record::JsonNode::Kind::text ? std::string(fact->text) : record::json_of(*fact).dump();
 }
 
 // Writes the environment of the first part, with the machines of all of them: a batch's run folder was made on a login
@@ -229,13 +272,15 @@ std::string fact_in(const Json& facts, const char* group, const char* name) {
 void write_environment(const fs::path& run, const std::vector<fs::path>& folders) {
   Json environment;
   std::map<std::string, std::set<std::string>> hosts;  // by host: the jobs
+  record::JsonTree tree;
   for (const fs::path& folder : folders) {
     std::error_code ignored;
     if (!fs::is_regular_file(folder / "environment.json", ignored)) continue;
-    Json facts = json_or_discarded(read_file(folder / "environment.json"));
-    if (!facts.is_object()) continue;
-    hosts[fact_in(facts, "os", "hostname")].insert(fact_in(facts, "job", "id"));
-    if (environment.is_null()) environment = std::move(facts);
+    const std::string text = read_file(folder / "environment.json");
+    const record::JsonNode* facts = tree.read(std::string_view(text));
+    if (!facts || facts->kind != record::JsonNode::Kind::object) continue;
+    hosts[fact_in(*facts, "os", "hostname")].insert(fact_in(*facts, "job", "id"));
+    if (environment.is_null()) environment = record::json_of(*facts);
   }
   if (environment.is_null()) return;
   environment.erase("job");
@@ -254,9 +299,10 @@ void write_environment(const fs::path& run, const std::vector<fs::path>& folders
 }  // namespace
 
 Collected collect_batch(const fs::path& run, const Submission& submission) {
-  const std::vector<Part> parts = attempts_of(run, submission);
-  Collected collected = merge_into(run, parts, false);
-  write_environment(run, folders_of(parts));
+  Attempts attempts = attempts_of(run, submission);
+  Collected collected = merge_into(run, attempts.parts);
+  write_environment(run, folders_of(attempts.parts));
+  collected.submitted = std::move(attempts.cases);
   return collected;
 }
 
@@ -265,7 +311,7 @@ void check_parts(const std::vector<fs::path>& folders) { check_one_build(folders
 Collected merge_runs(const fs::path& into, const std::vector<fs::path>& from) {
   std::vector<Part> parts;
   for (const fs::path& folder : from) parts.push_back({folder, {}, ""});
-  Collected collected = merge_into(into, parts, true);
+  Collected collected = merge_into(into, parts);
   write_environment(into, from);
   return collected;
 }

@@ -68,7 +68,8 @@ std::vector<std::string> nodes_expected(const experiment::Experiment& experiment
 }
 
 // Tables and summary as a run leaves them; 0 when every case is there and ok.
-int show(run::LoadedExperiment loaded, const fs::path& run, const CollectRequest& request, bool is_batch) {
+int show(run::LoadedExperiment loaded, const fs::path& run, results::CasesFile cases, const CollectRequest& request,
+         bool is_batch) {
   std::optional<results::ViewFile> view_file;
   if (request.output) {
     const auto place = results::output_place(*request.output);
@@ -78,7 +79,6 @@ int show(run::LoadedExperiment loaded, const fs::path& run, const CollectRequest
       throw UsageError(
           "--output with a batch names a .csv, .md or .json file: its records belong to the folder of its run");
   }
-  results::CasesFile cases = results::read_cases(run / "cases.jsonl");
   const experiment::Experiment experiment = as_recorded(std::move(loaded.experiment), cases.records);
   const results::Views views = results::write_views(run, experiment, std::move(cases), view_file);
   const auto allow = run::run_wide_settings(experiment).allow;
@@ -128,8 +128,9 @@ int collect_parts(const std::vector<fs::path>& folders, const CollectRequest& re
     for (const std::string& note : folder.notes()) fmt::print(stderr, "note: {}\n", note);
     run = folder.path();
   }
-  say(merge_runs(run, folders), request);
-  return show(std::move(*loaded.loaded), run, request, false);
+  Collected collected = merge_runs(run, folders);
+  say(collected, request);
+  return show(std::move(*loaded.loaded), run, std::move(collected.cases), request, false);
 }
 
 }  // namespace
@@ -143,13 +144,12 @@ int collect(const CollectRequest& request) {
   run::LoadResult loaded =
       run::load_submitted(run / "experiment.toml", submission.experiment_file, submission.plugin_file);
   if (!loaded.loaded) return console::report_mistakes(loaded.mistakes);
-  const Collected collected = collect_batch(run, submission);
+  Collected collected = collect_batch(run, submission);
   say(collected, request);
   // Cases that a filter left out were never submitted.
-  const std::set<std::int64_t> submitted = submitted_cases(run, submission);
   std::erase_if(loaded.loaded->experiment.cases,
-                [&](const experiment::Case& c) { return !submitted.contains(c.index); });
-  return show(std::move(*loaded.loaded), run, request, true);
+                [&](const experiment::Case& c) { return !collected.submitted.contains(c.index); });
+  return show(std::move(*loaded.loaded), run, std::move(collected.cases), request, true);
 }
 
 }  // namespace assay::host::batch

@@ -24,6 +24,7 @@
 #include "common/exit_code.hpp"
 #include "common/fd.hpp"
 #include "common/files.hpp"
+#include "common/host_file_name.hpp"
 #include "common/sha256.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_check.hpp"
@@ -354,9 +355,7 @@ fs::path folder_of_locks(const fs::path& tmp) {
 fs::path lock_of_machine(const fs::path& folder, const std::string& host) {
   std::string name = hosts::machine_id();
   if (name.empty()) name = host;
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return folder / fmt::format("runner-{}.lock", name);
+  return folder / fmt::format("runner-{}.lock", file_name_of_host(name));
 }
 
 int run_shards_of_host(const fs::path& run, const std::string& host, const std::string& launch) {

@@ -7,15 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
 #include "batch/container.hpp"
+#include "batch/container_image.hpp"
 #include "batch/status.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
+#include "common/host_file_name.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_connections.hpp"
 #include "hosts/host_launch.hpp"
@@ -32,11 +35,12 @@ using Json = nlohmann::ordered_json;
 constexpr auto patience_with_keepers = 5s;  // that were told to end
 constexpr auto patience_with_runner = 20s;  // until it has given its first sign of life
 
-// Names that differ have files that differ: "u@n1" and "u_n1".
-std::string file_name(const std::string& host) {
-  std::string name;
-  for (const char c : host) name += c == ':' || c == '%' || c == '@' ? fmt::format("+{:02x}", c) : std::string(1, c);
-  return name + ".json";
+fs::path log_of_runner(const fs::path& run, const std::string& host) {
+  return batch_folder(run) / "log" / fmt::format("host-{}.log", file_name_of_host(host));
+}
+
+fs::path state_file(const fs::path& run, const std::string& host) {
+  return hosts_folder(run) / (file_name_of_host(host) + ".json");
 }
 
 bool has_file(const fs::path& file) {
@@ -86,10 +90,12 @@ bool claim_task(const fs::path& run, std::int64_t array, std::int64_t task, cons
   };
   if (link_to(file)) return true;
   if (!holder_of_task(run, array, task).empty()) return false;
-  // Nobody writes it any more once it is older than silence: whoever gets the second link replaces it.
+  // Nobody writes it any more once it is older than silence, or has a date that no right clock gave it: whoever gets
+  // the second link replaces it.
   std::error_code ignored;
   const auto written = fs::last_write_time(file, ignored);
-  if (ignored || fs::file_time_type::clock::now() - written < hosts::silence() || !link_to(again)) return false;
+  if (ignored || std::chrono::abs(fs::file_time_type::clock::now() - written) < hosts::silence() || !link_to(again))
+    return false;
   write_file_atomically(file, host + "\n", Durable::yes);
   return true;
 }
@@ -103,17 +109,18 @@ void give_back_task(const fs::path& run, std::int64_t array, std::int64_t task, 
 }
 
 bool RunnerState::is_alive(double now_s) const {
-  return state != "ended" && now_s - alive_s < static_cast<double>(hosts::silence().count());
+  // A host whose clock was wrong would otherwise live until that date.
+  return state != "ended" && std::abs(now_s - alive_s) < static_cast<double>(hosts::silence().count());
 }
 
 void write_runner_state(const fs::path& run, const RunnerState& state) {
   const Json json{{"host", state.host}, {"state", state.state},   {"array", state.array},
                   {"pid", state.pid},   {"launch", state.launch}, {"alive_s", state.alive_s}};
-  write_file_atomically(hosts_folder(run) / file_name(state.host), json.dump() + "\n");
+  write_file_atomically(state_file(run, state.host), json.dump() + "\n");
 }
 
 std::optional<RunnerState> read_runner_state(const fs::path& run, const std::string& host) {
-  const Json json = Json::parse(line_of_file(hosts_folder(run) / file_name(host)), nullptr, false);
+  const Json json = Json::parse(line_of_file(state_file(run, host)), nullptr, false);
   if (!json.is_object()) return std::nullopt;
   return RunnerState{json.value("host", ""),
                      json.value("state", ""),
@@ -174,7 +181,7 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
                              {"folder", run_.string()},
                              {"environment", hosts::passed_environment()},
                              {"arguments", {"batch-runner", run_.string(), hosts_[i].name, launch}},
-                             {"log", (batch_folder(run_) / "log" / ("host-" + hosts_[i].name + ".log")).string()}});
+                             {"log", log_of_runner(run_, hosts_[i].name).string()}});
     std::set<std::size_t> open;
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (problems[i].empty()) open.insert(i);
@@ -185,9 +192,9 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
         return state && (state->launch == launch || state->is_alive(seconds_since_1970()));
       });
       if (std::chrono::steady_clock::now() > deadline)
-        throw SchedulerError(
-            fmt::format("{}: the runner of shards has not started; {} says why", hosts_[*open.begin()].name,
-                        (batch_folder(run_) / "log" / ("host-" + hosts_[*open.begin()].name + ".log")).string()));
+        throw SchedulerError(fmt::format("{}: the runner of shards has not started; {} says why",
+                                         hosts_[*open.begin()].name,
+                                         log_of_runner(run_, hosts_[*open.begin()].name).string()));
     }
     connections.send_to_all({{"do", "end"}});
   } catch (const hosts::HostError& e) {
@@ -302,9 +309,18 @@ std::string hosts_script(const ScriptInput& input) {
   return text;
 }
 
-std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes,
-                                           const CheckedRuns& runs) {
-  std::vector<std::string> problems;
+SiteFindings check_hosts(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs) {
+  SiteFindings findings;
+  std::vector<std::string>& problems = findings.problems;
+  const auto image_file = file_of_image(site.container);
+  if (!image_file) {
+    add_image(look_for_image(site.container, site.kind), findings);
+  } else if (image_file->is_relative()) {
+    problems.push_back(
+        fmt::format("[ssh.container] image is '{}'; expected a path from /, since a case works in its run's "
+                    "folder",
+                    site.container.image));
+  }
   for (const Shape& shape : shapes)
     if (shape.nodes > static_cast<std::int64_t>(site.hosts.size()))
       problems.push_back(fmt::format("a case wants {} hosts, and [ssh] hosts has {}", shape.nodes, site.hosts.size()));
@@ -318,6 +334,7 @@ std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<S
                                          nullptr);
       hosts::HostCheck check = hosts::check_of(runs.plugins, there, results);
       check.list = "[ssh] hosts";
+      if (image_file && image_file->is_absolute()) check.present = {*image_file};
       for (auto& of_host : connections.problems(check)) problems.insert(problems.end(), of_host.begin(), of_host.end());
       connections.send_to_all({{"do", "end"}});
       // A keeper removes the file of the check as it ends.
@@ -330,7 +347,7 @@ std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<S
   } catch (const hosts::HostError& e) {
     problems.emplace_back(e.what());
   }
-  return problems;
+  return findings;
 }
 
 }  // namespace assay::host::batch

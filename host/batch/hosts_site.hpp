@@ -45,7 +45,7 @@ class HostsScheduler : public Scheduler {
 
 // One shard on one host, or ranks of it over several.
 std::string hosts_script(const ScriptInput& input);
-std::vector<std::string> problems_of_hosts(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs);
+SiteFindings check_hosts(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs);
 
 // Of the files above.
 std::filesystem::path hosts_folder(const std::filesystem::path& run);

@@ -253,9 +253,14 @@ std::string kubernetes_manifest(const ScriptInput& input) {
   return job.dump(2) + "\n";
 }
 
-std::vector<std::string> problems_of_kubernetes(const Site& site, const std::vector<Shape>&, const CheckedRuns&) {
+SiteFindings check_kubernetes(const Site& site, const std::vector<Shape>&, const CheckedRuns&) {
   Kubernetes(site.name_space).queue();  // throws where there is no cluster
-  return {};                            // kubernetes_manifest() refuses the rest
+  // kubernetes_manifest() refuses the rest. A cluster answers for an image only by pulling it.
+  return {
+      {},
+      {fmt::format("the image '{}' is in a registry, which is not asked: `assay status` shows a pod that cannot pull "
+                   "it",
+                   site.image)}};
 }
 
 }  // namespace assay::host::batch

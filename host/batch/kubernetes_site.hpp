@@ -32,8 +32,7 @@ class Kubernetes : public Scheduler {
 
 // The manifest of an array, as JSON. Throws SiteError for cases on several nodes, and for a run outside of the volume.
 std::string kubernetes_manifest(const ScriptInput& input);
-std::vector<std::string> problems_of_kubernetes(const Site& site, const std::vector<Shape>& shapes,
-                                                const CheckedRuns& runs);
+SiteFindings check_kubernetes(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs);
 
 // What `kubectl get jobs,pods -o json` answers, as the jobs that wait or run. Throws SchedulerError.
 std::vector<QueuedJob> jobs_of_kubernetes(std::string_view json);

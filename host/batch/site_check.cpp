@@ -15,6 +15,12 @@
 namespace assay::host::batch {
 namespace {
 
+std::string partition_of(const NodeState& node) {
+  std::string name = node.partition;
+  if (name.ends_with('*')) name.pop_back();
+  return name;
+}
+
 class SiteCheck {
  public:
   SiteCheck(const Site& site, const std::vector<Shape>& shapes, const Slurm& slurm)
@@ -34,12 +40,6 @@ class SiteCheck {
  private:
   void add(const std::string& setting, const std::string& found, const std::string& text) {
     problems_.push_back(fmt::format("{} is {}: {}", setting, found, text));
-  }
-
-  static std::string partition_of(const NodeState& node) {
-    std::string name = node.partition;
-    if (name.ends_with('*')) name.pop_back();
-    return name;
   }
 
   bool is_of_site(const NodeState& node) const {
@@ -169,6 +169,25 @@ class SiteCheck {
 };
 
 }  // namespace
+
+std::optional<std::string> note_on_gpus(const Site& site, const std::vector<NodeState>& nodes) {
+  if (site.asks_for_gpus()) return std::nullopt;
+  std::string partition;
+  std::int64_t most = 0;
+  for (const NodeState& node : nodes) {
+    const bool is_used = site.partition.empty() ? node.partition.ends_with('*') : partition_of(node) == site.partition;
+    if (!is_used) continue;
+    partition = partition_of(node);
+    most = std::max(most, node.gpus());
+  }
+  if (most == 0) return std::nullopt;
+  return fmt::format(
+      "nodes of the partition '{}' have {} GPU{}, and {} asks for none: its jobs{} may see no GPU, and device = "
+      "\"auto\" "
+      "then measures the CPU; set [{}] gpus_per_node = {}, or [run] device = \"cpu\" where that is meant",
+      partition, most, most == 1 ? "" : "s", site.file.string(),
+      site.container.image.empty() ? "" : ", and containers in them,", site.kind, most);
+}
 
 std::vector<std::string> check_site(const Site& site, const std::vector<Shape>& shapes, const Slurm& slurm) {
   return SiteCheck(site, shapes, slurm).run();

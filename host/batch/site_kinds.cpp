@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "batch/container_image.hpp"
 #include "batch/hosts_site.hpp"
 #include "batch/kubernetes_site.hpp"
 #include "batch/slurm_site.hpp"
@@ -18,18 +19,26 @@ constexpr SiteKind kinds[] = {
      },
      batch_script,
      [](const Site& site, const std::vector<Shape>& shapes, const CheckedRuns&) {
-       return check_site(site, shapes, Slurm(site.cluster));
+       SiteFindings findings{check_site(site, shapes, Slurm(site.cluster)), {}};
+       add_image(look_for_image(site.container, site.kind), findings);
+       return findings;
+     },
+     [](const Site& site) {
+       std::vector<std::string> notes;
+       if (site.asks_for_gpus()) return notes;
+       if (const auto note = note_on_gpus(site, Slurm(site.cluster).nodes(site.partition))) notes.push_back(*note);
+       return notes;
      }},
     {"ssh", "the hosts", false,
      [](const Submission& submission, const std::filesystem::path& run) -> std::unique_ptr<const Scheduler> {
        return std::make_unique<const HostsScheduler>(submission, run);
      },
-     hosts_script, problems_of_hosts},
+     hosts_script, check_hosts, nullptr},
     {"kubernetes", "Kubernetes", true,
      [](const Submission& submission, const std::filesystem::path&) -> std::unique_ptr<const Scheduler> {
        return std::make_unique<const Kubernetes>(submission.name_space);
      },
-     kubernetes_manifest, problems_of_kubernetes},
+     kubernetes_manifest, check_kubernetes, nullptr},
 };
 
 }  // namespace

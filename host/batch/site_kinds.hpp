@@ -23,7 +23,9 @@ struct SiteKind {
   std::unique_ptr<const Scheduler> (*scheduler)(const Submission& submission, const std::filesystem::path& run);
   std::string (*script)(const ScriptInput& input);
   // A line for each setting of the site, and each shape, that would not work. Throws SchedulerError.
-  std::vector<std::string> (*problems)(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs);
+  SiteFindings (*check)(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs);
+  // What may not be meant where cases may run on a GPU; null: nothing can be known. Throws SchedulerError.
+  std::vector<std::string> (*notes_on_gpus)(const Site& site);
 };
 
 // Throws StorageError where a later version of assay has written a name that this one does not know.

@@ -158,14 +158,6 @@ SubmissionLock::SubmissionLock(const fs::path& run) {
   }
 }
 
-std::set<std::int64_t> submitted_cases(const fs::path& run, const Submission& submission) {
-  std::set<std::int64_t> cases;
-  for (const SubmittedArray& array : submission.arrays)
-    for (std::int64_t task = 0; task < array.tasks; ++task)
-      for (const std::int64_t index : shard::read_shard_plan(array.shard_folder(run, task)).cases) cases.insert(index);
-  return cases;
-}
-
 std::string new_id() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());

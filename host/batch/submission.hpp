@@ -70,9 +70,6 @@ void set_job(const std::filesystem::path& run, SubmittedArray& array, const Subm
 // Each that may have a job of the submission.
 std::set<std::string> clusters_of(const Submission& submission);
 
-// The indices of the cases that were ever submitted. Throws StorageError.
-std::set<std::int64_t> submitted_cases(const std::filesystem::path& run, const Submission& submission);
-
 // That `assay cancel` has ended the array's jobs: <run>/batch/cancelled/NUMBER.
 void mark_cancelled(const std::filesystem::path& run, const SubmittedArray& array);
 bool is_cancelled(const std::filesystem::path& run, const SubmittedArray& array);

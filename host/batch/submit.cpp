@@ -2,6 +2,7 @@
 
 #include "batch/site_kinds.hpp"
 #include "common/files.hpp"
+#include "common/host_file_name.hpp"
 #include "common/host_list.hpp"
 #include "common/parallel.hpp"
 #include "common/sha256.hpp"
@@ -195,7 +196,7 @@ std::optional<std::string> why_no_host(const fs::path& run, const Submission& su
   for (const SshHost& host : submission.hosts.empty() ? std::vector<SshHost>{} : hosts_in(submission.hosts, "hosts")) {
     if (!shard::is_unhealthy(batch_folder(run), host.name)) return std::nullopt;
     names.push_back(host.name);
-    files.push_back((batch_folder(run) / "unhealthy" / host.name).string());
+    files.push_back((batch_folder(run) / "unhealthy" / file_name_of_host(host.name)).string());
   }
   if (names.empty()) return std::nullopt;
   return fmt::format(

@@ -71,6 +71,11 @@ std::vector<std::string> usable_nodes(const Site& site, const Scheduler& schedul
   return usable;
 }
 
+bool may_use_gpus(const experiment::Experiment& experiment) {
+  return std::any_of(experiment.cases.begin(), experiment.cases.end(),
+                     [](const experiment::Case& c) { return c.run.device != "cpu"; });
+}
+
 struct Prepared {
   run::LoadedExperiment loaded;
   BatchPlan plan;
@@ -163,11 +168,19 @@ class SubmitCommand {
       print_batches(prepared, site, node_hours);
       return show_plans_of_cases(prepared, site);
     }
+    if (std::any_of(prepared.begin(), prepared.end(),
+                    [](const Prepared& each) { return may_use_gpus(each.loaded.experiment); }))
+      say_gpus(site);
     // All of them before the first is written.
     for (const Prepared& each : prepared)
       for (const PackedArray& packed : each.plan.arrays) try_script(each.loaded, site, packed.shape);
     for (const Prepared& each : prepared) write_and_queue(each, site);
     return exit_ok;
+  }
+
+  static void say_gpus(const Site& site) {
+    if (const auto notes_on_gpus = site_kind(site.kind).notes_on_gpus)
+      for (const std::string& note : notes_on_gpus(site)) fmt::print("note: {}\n", note);
   }
 
   // What makes the script of an array that is not submitted: of a run that is not there.
@@ -201,6 +214,7 @@ class SubmitCommand {
     std::vector<Shape> shapes;
     std::vector<std::string> problems;
     CheckedRuns runs;
+    bool may_use_gpus = false;
     const auto add = [](std::vector<fs::path>& paths, const fs::path& path) {
       if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
     };
@@ -211,6 +225,7 @@ class SubmitCommand {
       add(runs.plugins, result.loaded->target.plugin_file);
       add(runs.results, result.loaded->experiment.output.dir / result.loaded->experiment.name);
       if (!mistakes.empty()) continue;
+      may_use_gpus = may_use_gpus || batch::may_use_gpus(result.loaded->experiment);
       std::vector<Shape> of_file;
       for (const experiment::Case& c : result.loaded->experiment.cases)
         if (const auto shape = shape_of(c, site.gpus_per_node);
@@ -226,8 +241,10 @@ class SubmitCommand {
       }
     }
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
-    for (std::string& problem : site_kind(site.kind).problems(site, shapes, runs))
-      problems.push_back(std::move(problem));
+    const SiteFindings findings = site_kind(site.kind).check(site, shapes, runs);
+    problems.insert(problems.end(), findings.problems.begin(), findings.problems.end());
+    for (const std::string& note : findings.notes) fmt::print("note: {}\n", note);
+    if (may_use_gpus) say_gpus(site);
     for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", site.file.string(), problem);
     if (problems.empty())
       fmt::print("{}: {} would take jobs of {} shape{}\n", site.file.string(), site_kind(site.kind).shown,

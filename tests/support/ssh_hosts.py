@@ -1,4 +1,4 @@
-"""Hosts that a real sshd of this machine plays: each is a separate server on a port of 127.0.0.1, and as root it has a
+"""Hosts that a real sshd of this machine plays: each is a separate server on a port of the loopback, and as root it has a
 name and mounts of its own (namespaces). `ssh` by its short name reaches them through a configuration of its own, and
 nothing of the user's is read or written."""
 import os
@@ -26,17 +26,21 @@ def can_unshare():
                                                 capture_output=True).returncode == 0
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
+def free_port(address="127.0.0.1"):
+    with socket_for(address) as s:
+        s.bind((address, 0))
         return s.getsockname()[1]
+
+
+def socket_for(address):
+    return socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
 
 
 class SshHosts:
     """with SshHosts(work) as hosts: hosts.add("a"); subprocess.run([...], env=hosts.environment())"""
 
-    def __init__(self, work):
-        self.work = pathlib.Path(work) / "ssh"
+    def __init__(self, work, address="127.0.0.1"):
+        self.work, self.address = pathlib.Path(work) / "ssh", address
         self.work.mkdir(mode=0o700)
         self.servers, self.ports = {}, {}
         self.has_namespaces = can_unshare()
@@ -63,10 +67,10 @@ class SshHosts:
 
     def add(self, name, mounts="", force="", known=True, key="key"):
         """`mounts`: shell commands in the host's own mount namespace. `force`: instead of what ssh asks for."""
-        port = free_port()
+        port = free_port(self.address)
         self.ports[name] = port
         config = self.work / f"sshd_{name}"
-        lines = [f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {self.work}/host_key", "UsePAM no", "StrictModes no",
+        lines = [f"Port {port}", f"ListenAddress {self.address}", f"HostKey {self.work}/host_key", "UsePAM no", "StrictModes no",
                  f"AuthorizedKeysFile {self.work}/authorized_keys", "PidFile none", "PasswordAuthentication no",
                  "KbdInteractiveAuthentication no", "PermitRootLogin prohibit-password", "UseDNS no"]
         if not self.has_namespaces:
@@ -84,8 +88,8 @@ class SshHosts:
         with open(self.work / f"log_{name}", "w", encoding="utf-8") as log:
             self.servers[name] = subprocess.Popen(server, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         for _ in range(200):
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", port)) == 0:
+            with socket_for(self.address) as s:
+                if s.connect_ex((self.address, port)) == 0:
                     return
             time.sleep(0.02)
         raise RuntimeError((self.work / f"log_{name}").read_text())
@@ -93,12 +97,12 @@ class SshHosts:
     def entry(self, name, port, known=True, key="key"):
         """What ssh's configuration says of the host."""
         with open(self.config, "a", encoding="utf-8") as config:
-            config.write(f"Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {self.work}/{key}\n"
+            config.write(f"Host {name}\n  HostName {self.address}\n  Port {port}\n  IdentityFile {self.work}/{key}\n"
                          "  IdentitiesOnly yes\n  GlobalKnownHostsFile /dev/null\n"
                          f"  UserKnownHostsFile {self.work}/{'known_hosts' if known else 'nobody'}\n")
         if known:
             with open(self.work / "known_hosts", "a", encoding="utf-8") as hosts:
-                hosts.write(f"[127.0.0.1]:{port} {self.host_key}\n")
+                hosts.write(f"[{self.address}]:{port} {self.host_key}\n")
 
     def stop(self, name):
         self._end(self.servers.pop(name))

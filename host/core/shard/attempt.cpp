@@ -116,6 +116,13 @@ std::vector<Attempt> read_attempts(const fs::path& shard_folder) {
   return attempts;
 }
 
+std::vector<fs::path> attempt_folders(const fs::path& shard_folder) {
+  std::vector<fs::path> folders;
+  for (const std::int64_t number : attempt_numbers(shard_folder))
+    folders.push_back(attempt_folder(shard_folder, number));
+  return folders;
+}
+
 Claimed claim_next_attempt(const fs::path& shard_folder, const AttemptClaim& claim, const IsOver& is_over) {
   create_folders(attempts_folder(shard_folder));
   std::string prepared = (attempts_folder(shard_folder) / ".prepared-XXXXXX").string();

@@ -53,6 +53,9 @@ struct Attempt {
 // All attempts, the first one first. A folder whose claim cannot be read has an empty one. Throws StorageError.
 std::vector<Attempt> read_attempts(const std::filesystem::path& shard_folder);
 
+// Their folders alone, which need no file to be read.
+std::vector<std::filesystem::path> attempt_folders(const std::filesystem::path& shard_folder);
+
 // Whether the process that holds an attempt without an end is known to be gone.
 using IsOver = std::function<bool(const AttemptClaim& holder)>;
 

@@ -1,7 +1,7 @@
 // How a node did in the site's health check, once for each batch. Kept in the folder of the batch, where every shard
 // sees it:
 //
-//   <batch>/nodes/<node>.json    what was found there
+//   <batch>/nodes/<node>.json    what was found there; the names of files are those of common/host_file_name.hpp
 //   <batch>/unhealthy/<node>     only of one that failed: why, in one line. The names are what the batch script
 //   excludes
 #pragma once

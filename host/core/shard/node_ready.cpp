@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "common/files.hpp"
+#include "common/host_file_name.hpp"
 
 namespace assay::host::shard {
 namespace {
@@ -37,7 +38,8 @@ std::optional<NodeReady> ready_in(const fs::path& file) {
   const Json json = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
   NodeReady ready;
-  ready.node = file.stem().string();
+  const auto node = json.find("node");
+  ready.node = node != json.end() && node->is_string() ? node->get<std::string>() : file.stem().string();
   if (const auto problems = json.find("problems"); problems != json.end() && problems->is_array())
     for (const Json& problem : *problems)
       if (problem.is_string()) ready.problems.push_back(problem.get<std::string>());
@@ -81,7 +83,7 @@ std::string json_text(const NodeReady& ready) {
 void write_node_ready(const fs::path& shard_folder, const JobStart& start, const NodeReady& ready) {
   const fs::path folder = folder_of(shard_folder, start);
   create_folders(folder);
-  write_file_atomically(folder / (ready.node + ".json"), json_text(ready) + "\n");
+  write_file_atomically(folder / (file_name_of_host(ready.node) + ".json"), json_text(ready) + "\n");
 }
 
 std::vector<NodeReady> read_nodes_ready(const fs::path& shard_folder, const JobStart& start) {

@@ -83,8 +83,11 @@ std::string random_name() {
 Json question(const HostCheck& check, bool writes_shared_file) {
   Json files = Json::array();
   for (const CheckedFile& file : check.files) files.push_back(file.path.string());
+  Json present = Json::array();
+  for (const fs::path& each : check.present) present.push_back(each.string());
   return {{"do", "check"},
           {"files", std::move(files)},
+          {"present", std::move(present)},
           {"folder", check.folder.string()},
           {"shared", check.shared.string()},
           {"shared_name", check.shared_name},
@@ -102,6 +105,12 @@ Json answer(const Json& question) {
     }
   }
   Json found{{"files", std::move(files)}, {"folder", ""}, {"shared", ""}, {"seen", ""}, {"machine", machine_id()}};
+  Json present = Json::array();
+  for (const std::string path : question.at("present")) {
+    struct stat status {};
+    present.push_back(::stat(path.c_str(), &status) == 0 ? "" : std::strerror(errno));
+  }
+  found["present"] = std::move(present);
   const std::string folder = question.at("folder");
   // Where a rank that is started there will work.
   if (struct stat status{}; ::stat(folder.c_str(), &status) != 0)
@@ -149,6 +158,9 @@ std::vector<std::string> problems_in(const Json& answer, const HostCheck& check,
     else if (const std::string hash = there.at("hash"); hash != file.hash)
       add(other_file_text(file.path, hash, file.hash, host));
   }
+  for (std::size_t i = 0; i < check.present.size(); ++i)
+    if (const std::string problem = found.at("present").at(i); !problem.empty())
+      add(fmt::format("{}: {}; {}", check.present[i].string(), problem, remedy_by_copying(check.present[i], host)));
   if (const std::string problem = found.at("folder"); !problem.empty())
     add(fmt::format("the working folder {}: {}; make it there, or share it", check.folder.string(), problem));
   if (const std::string problem = found.at("shared"); !problem.empty())

@@ -20,10 +20,11 @@ std::vector<CheckedFile> libraries_of_program(const std::filesystem::path& progr
 
 struct HostCheck {
   std::vector<CheckedFile> files;
-  std::filesystem::path folder;          // where the ranks are to work
-  std::filesystem::path shared;          // the folder of results, which all hosts must see
-  std::string shared_name, shared_text;  // of a file in it, which the first host writes and the others read
-  std::string list = {};                 // "[ssh] hosts" of a site: a machine's second name goes; "": slots add up
+  std::vector<std::filesystem::path> present = {};  // whose content is not compared: files or folders
+  std::filesystem::path folder;                     // where the ranks are to work
+  std::filesystem::path shared;                     // the folder of results, which all hosts must see
+  std::string shared_name, shared_text;             // of a file in it, which the first host writes and the others read
+  std::string list = {};  // "[ssh] hosts" of a site: a machine's second name goes; "": slots add up
 };
 
 // Of `files`, which are to be the same everywhere, and of this program with its libraries.

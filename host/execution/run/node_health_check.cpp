@@ -6,6 +6,7 @@
 
 #include "common/command.hpp"
 #include "common/files.hpp"
+#include "common/host_file_name.hpp"
 #include "common/usage_error.hpp"
 #include "common/utc.hpp"
 #include "results/case_order.hpp"
@@ -97,7 +98,8 @@ shard::NodeHealth check_node_health(const fs::path& batch_folder, const std::str
   // A file that is missing here, or has a mistake, says nothing of the node.
   if (const LoadResult loaded = load_experiment({rule.experiment, {}, {}, {}, {}}); !loaded.loaded)
     throw UsageError(fmt::format("the site's health check cannot start: {}", loaded.mistakes.front().to_string()));
-  const fs::path folder = batch_folder / "nodes" / fmt::format("{}-{}-{}", node, start.job, start.restart);
+  const fs::path folder =
+      batch_folder / "nodes" / fmt::format("{}-{}-{}", file_name_of_host(node), start.job, start.restart);
   create_folders(folder);
   const CommandAnswer answer = run_command(
       {fs::read_symlink("/proc/self/exe").string(), "run", rule.experiment, "--quiet", "--output", folder.string()},

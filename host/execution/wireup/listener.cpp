@@ -90,12 +90,12 @@ Listener listen_on(Reach reach, std::uint16_t port) {
     if (listener.socket) error = bind_to(listener, v6_address(in6addr_any, port));
   }
   // Either the loopback, or a system without IPv6.
-  if (!listener.socket) {
+  if (!listener.socket && reach != Reach::this_machine_v6) {
     listener = {.socket = socket_of(AF_INET), .family = AF_INET, .port = 0};
     error = bind_to(listener, v4_address(reach == Reach::network ? INADDR_ANY : INADDR_LOOPBACK, port));
   }
   // A machine whose loopback is ::1 alone.
-  if (error == EADDRNOTAVAIL && reach == Reach::this_machine) {
+  if (reach == Reach::this_machine_v6 || (error == EADDRNOTAVAIL && reach == Reach::this_machine)) {
     listener = {.socket = socket_of(AF_INET6), .family = AF_INET6, .port = 0};
     error = bind_to(listener, v6_address(in6addr_loopback, port));
   }

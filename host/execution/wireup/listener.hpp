@@ -7,8 +7,9 @@
 namespace assay::host::wireup {
 
 enum class Reach {
-  this_machine,  // the loopback alone
-  network        // every interface, IPv4 and, where the system has it, IPv6
+  this_machine,     // the loopback alone
+  this_machine_v6,  // ::1 alone
+  network           // every interface, IPv4 and, where the system has it, IPv6
 };
 
 struct Listener {

@@ -54,6 +54,7 @@ KeyValueServer::Options server_options(const LaunchedRank& launched) {
   if (launched.rendezvous) {
     const auto& [host, port, token] = *launched.rendezvous;
     if (host == "localhost" || host.starts_with("127.")) options.reach = Reach::this_machine;
+    if (host == "::1") options.reach = Reach::this_machine_v6;
     options.port = port;
     options.token = token;
   }

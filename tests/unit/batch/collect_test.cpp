@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "batch_run.hpp"
 #include "results/environments.hpp"
 #include "results/reader.hpp"
@@ -124,6 +126,99 @@ TEST_F(Collect, TheNewestRecordOfACaseStandsLast) {
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0].result.status_text(), "crashed");
   EXPECT_TRUE(records[1].result.is_ok());
+}
+
+// By time, whoever made it: a run may be gone on with by hand, and submitted again after that.
+TEST_F(Collect, TheNewestRecordOfACaseStandsLastWhereverItWasMade) {
+  submit({{0, 1}});
+  attempt(0, 0, 1, {}, "done", line(0, "2026-11-20T12:00:00Z", "crashed") + line(1, "2026-11-20T12:01:00Z", "crashed"));
+  collect();
+  test::put_file(run_ / "cases.jsonl",
+                 cases() + line(0, "2026-11-20T13:00:00Z", "timeout") + line(1, "2026-11-20T15:00:00Z", "timeout"));
+  submit({{0, 1}});
+  attempt(1, 0, 1, {}, "done", line(0, "2026-11-20T14:00:00Z") + line(1, "2026-11-20T14:01:00Z"));
+  const Collected collected = collect();
+  EXPECT_EQ(collected.records, 6);
+  EXPECT_EQ(collected.added, 2);
+  std::map<std::int64_t, std::string> last;
+  for (const auto& record : results::read_cases(run_ / "cases.jsonl").records)
+    last[record.identity.index] = record.result.status_text();
+  EXPECT_EQ(last.at(0), "ok");
+  EXPECT_EQ(last.at(1), "timeout");
+}
+
+// The record that a resumed run puts behind one of other code says when that one was made.
+TEST_F(Collect, WhatIsOutdatedStaysSo) {
+  submit({{0}});
+  attempt(0, 0, 1, {}, "done", line(0, "2026-11-20T12:00:00Z"));
+  collect();
+  const std::string outdated = line(0, "2026-11-20T12:00:00Z", "outdated");
+  test::put_file(run_ / "cases.jsonl", cases() + outdated);
+  collect();
+  EXPECT_EQ(cases(), line(0, "2026-11-20T12:00:00Z") + outdated);
+}
+
+TEST_F(Collect, BrokenLinesAreLeftOutAndTold) {
+  submit({{0, 1, 2}});
+  const std::string first = line(0, "2026-11-20T12:00:01Z"), second = line(1, "2026-11-20T12:00:02Z"),
+                    third = line(2, "2026-11-20T12:00:03Z"), half = second.substr(0, second.size() / 2) + "\n";
+  test::put_file(run_ / "cases.jsonl", half + first);
+  attempt(0, 0, 1, {}, "done", half + second + R"({"index":2,"plugin":{"file_hash":")" + submitted_hash + "\"}}\n");
+  attempt(0, 0, 2, {}, "done", third);
+  const Collected collected = collect();
+  EXPECT_EQ(collected.records, 3);
+  EXPECT_EQ(collected.added, 2);
+  EXPECT_EQ(cases(), first + second + third);
+  ASSERT_EQ(collected.notes.size(), 2U);
+  EXPECT_NE(collected.notes[0].find("0001/cases.jsonl: 2 line(s) that are no record, the first of them line 1"),
+            std::string::npos)
+      << collected.notes[0];
+  EXPECT_NE(collected.notes[1].find(run_.string() + "/cases.jsonl: 1 line(s)"), std::string::npos)
+      << collected.notes[1];
+  EXPECT_TRUE(collect().notes.size() == 1U) << "the attempt's";
+}
+
+TEST_F(Collect, BrokenLinesOfPartsAreLeftOutAndTold) {
+  const std::string whole = line(0, "2026-11-20T12:00:01Z");
+  test::put_file(folder_ / "a/cases.jsonl", whole.substr(0, 100) + "\n" + whole);
+  const Collected collected = merge_runs(run_, {folder_ / "a"});
+  EXPECT_EQ(cases(), whole);
+  ASSERT_EQ(collected.notes.size(), 1U);
+  EXPECT_NE(collected.notes[0].find("1 line(s) that are no record"), std::string::npos) << collected.notes[0];
+}
+
+TEST_F(Collect, DoubledLinesHideNoNewOnes) {
+  submit({{0, 1}});
+  const std::string first = line(0, "2026-11-20T12:00:01Z"), second = line(1, "2026-11-20T12:00:02Z");
+  test::put_file(run_ / "cases.jsonl", first + first);
+  attempt(0, 0, 1, {}, "done", first + second);
+  const Collected collected = collect();
+  EXPECT_EQ(collected.records, 2);
+  EXPECT_EQ(collected.added, 1);
+  EXPECT_EQ(cases(), first + second);
+}
+
+// Its writer was killed between the two writes of a line, or its file was copied without its end.
+TEST_F(Collect, ARecordIsWholeWithoutTheEndOfItsLine) {
+  submit({{0, 1}});
+  const std::string first = line(0, "2026-11-20T12:00:01Z"), second = line(1, "2026-11-20T12:00:02Z");
+  attempt(0, 0, 1, {}, "", first + second.substr(0, second.size() - 1));
+  EXPECT_EQ(collect().records, 2);
+  attempt(0, 0, 1, {}, "", first + second);
+  EXPECT_EQ(collect().added, 0);
+  EXPECT_EQ(cases(), first + second);
+}
+
+TEST_F(Collect, TheRecordsAreThoseOfTheFile) {
+  submit({{0, 1}});
+  attempt(0, 0, 1, {}, "done", line(1, "2026-11-20T12:00:02Z"));
+  attempt(0, 0, 2, {}, "done", line(0, "2026-11-20T12:00:03Z"));
+  test::put_file(run_ / "cases.jsonl", line(5, "2026-11-20T12:00:01Z"));
+  for (int time = 0; time < 2; ++time) {
+    std::vector<std::int64_t> indexes;
+    for (const auto& record : collect().cases.records) indexes.push_back(record.identity.index);
+    EXPECT_EQ(indexes, (std::vector<std::int64_t>{5, 1, 0}));
+  }
 }
 
 TEST_F(Collect, TheEnvironmentNamesEveryMachineAndJob) {

@@ -69,7 +69,8 @@ TEST_F(KindsOfSites, AClaimIsWholeAndATornOneIsFreeAfterAWhile) {
     test::put_file(file, torn);
     EXPECT_EQ(holder_of_task(run_, 0, task), "") << torn;
     EXPECT_FALSE(claim_task(run_, 0, task, "c")) << "it may be written now";
-    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - 1h);
+    // Or written in the future, as a clock that was wrong has it.
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() + (task == 1 ? 1h : -1h));
     EXPECT_TRUE(claim_task(run_, 0, task, "b"));
     EXPECT_FALSE(claim_task(run_, 0, task, "c"));
     EXPECT_EQ(holder_of_task(run_, 0, task++), "b");
@@ -80,8 +81,10 @@ TEST_F(KindsOfSites, AClaimIsWholeAndATornOneIsFreeAfterAWhile) {
 
 TEST_F(KindsOfSites, NamesThatDifferHaveStatesThatDiffer) {
   create_folders(hosts_folder(run_));
-  for (const char* host : {"u@n1", "u_n1", "u:n1", "u%n1"}) write_runner_state(run_, {host, "running", 0, 1, "", 1});
-  for (const char* host : {"u@n1", "u_n1", "u:n1", "u%n1"}) EXPECT_EQ(read_runner_state(run_, host)->host, host);
+  const std::vector<std::string> hosts{
+      "u@n1", "u_n1", "u:n1", "u%n1", "fe80::1%eth0", "u@[::1]:22", std::string(251, 'n'), std::string(252, 'n')};
+  for (const std::string& host : hosts) write_runner_state(run_, {host, "running", 0, 1, "", 1});
+  for (const std::string& host : hosts) EXPECT_EQ(read_runner_state(run_, host)->host, host);
 }
 
 TEST_F(KindsOfSites, LocksAreInAFolderOfTheUserAlone) {
@@ -105,6 +108,13 @@ TEST_F(KindsOfSites, AMachineHasOneLockByWhicheverName) {
   EXPECT_EQ(lock_of_machine("/l", "n1"), "/l/runner-another.lock");
   ::unsetenv("ASSAY_HOSTS_MACHINE");
   EXPECT_NE(plain, "/l/runner-n1.lock");
+  const auto of_machine = [](const char* machine) {
+    ::setenv("ASSAY_HOSTS_MACHINE", machine, 1);
+    const auto lock = lock_of_machine("/l", "n1");
+    ::unsetenv("ASSAY_HOSTS_MACHINE");
+    return lock;
+  };
+  EXPECT_NE(of_machine("a:1"), of_machine("a_1")) << "two machines";
 }
 
 TEST_F(KindsOfSites, ARunnerIsKnownByItsLastSignOfLife) {
@@ -119,6 +129,8 @@ TEST_F(KindsOfSites, ARunnerIsKnownByItsLastSignOfLife) {
   EXPECT_EQ(state->launch, "abc");
   EXPECT_TRUE(state->is_alive(1001));
   EXPECT_FALSE(state->is_alive(1000 + 86400)) << "it has been silent";
+  EXPECT_TRUE(state->is_alive(999)) << "clocks differ a little";
+  EXPECT_FALSE(state->is_alive(1000 - 86400)) << "a date in the future is no sign of life";
   write_runner_state(run_, {"user@b:2", "ended", 3, 77, "abc", 1000});
   EXPECT_FALSE(read_runner_state(run_, "user@b:2")->is_alive(1001));
 }

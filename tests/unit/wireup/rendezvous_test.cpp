@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "common/files.hpp"
@@ -197,6 +198,20 @@ TEST(Rendezvous, MeetsAtAnAddress) {
   EXPECT_EQ(point.endpoint().addresses, std::vector<std::string>{"127.0.0.1"});
   EXPECT_CONTAINS(error_of([&] { RendezvousPoint second(store, with_address(rank_of(0), "localhost", port), ""); }),
                   "port " + std::to_string(port) + " is taken");
+}
+
+TEST(Rendezvous, MeetsAtTheLoopbackOfIpv6Alone) {
+  const std::vector<std::string> own = addresses_of_this_machine();
+  if (std::find(own.begin(), own.end(), "::1") == own.end()) GTEST_SKIP() << "this machine has no ::1";
+  TemporaryFolder folder;
+  KeyValueStore store;
+  const std::uint16_t port = listen_on(Reach::this_machine_v6, 0).port;
+  auto other = std::async(std::launch::async, [&] {
+    return meet_rank0(with_address(rank_of(1), "::1", port), folder.path(), {}, patient)->add("n", 1);
+  });
+  const RendezvousPoint point(store, with_address(rank_of(0), "::1", port), folder.path());
+  EXPECT_EQ(other.get(), 1);
+  EXPECT_EQ(point.endpoint().addresses, std::vector<std::string>{"::1"}) << "no other machine reaches it";
 }
 
 TEST(Rendezvous, MeetsAtAnAddressWithTheTokenOfAFile) {
