@@ -116,7 +116,7 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
         basis.experts->imbalance, basis.ranks));
   if (basis.pipeline)
     lines.push_back(
-        fmt::format("a rank waits for (ranks - 1) / {:g} of its work while micro-batches fill and leave "
+        fmt::format("a rank waits for (ranks - 1) / {:g} of its micro-batches' work while they fill and leave "
                     "the pipeline",
                     basis.pipeline->micro_batches * basis.pipeline->virtual_stages));
   const auto is_direct = [](const Wire& wire) { return wire.algorithm == Algorithm::direct; };

@@ -25,6 +25,7 @@ struct Exchange {
   double beside_s = 0;                      // the part of the step that may hide them
   double unhidden = 1;                      // so many of them have nothing to hide behind
   bool grows_with_imbalance = false;        // rows of experts: the busiest rank decides
+  bool grows_with_stages = false;           // messages on the way of a micro-batch through all ranks and back
 
   double count() const;
 };
@@ -47,6 +48,7 @@ struct ExpertLoads {
 struct PipelineShape {
   double micro_batches = 1, virtual_stages = 1;
   double layers = 1;
+  double share_of_micro_batches = 1;  // of a rank's work; the rest is the update, once in a step
 };
 
 // A training step on so many ranks.

@@ -167,6 +167,23 @@ void read_experts(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
   step.experts = loads;
 }
 
+// Times of messages between stages hold waiting for neighbours, so that none of them counts. Most travel beside the
+// work; those of the first micro-batch on its way forward, and of the last one on its way back, have nothing beside
+// them.
+void read_stages(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
+  const double messages = figures.amount("messages"), bytes = figures.amount("communication_bytes");
+  const double exposed = 2.0 * (step.ranks - 1);
+  if (messages > 0)
+    step.exchanges.push_back(
+        {.messages = {{Collective::send_receive, exposed, exposed * bytes / messages}}, .grows_with_stages = true});
+  PipelineShape shape{.micro_batches = param_number(r, "accumulation_steps", 1),
+                      .virtual_stages = param_number(r, "virtual_stages", 1),
+                      .layers = param_number(r, "layers", 1)};
+  const double work_s = step.silent_s.value_or(step.step_s);
+  shape.share_of_micro_batches = std::clamp(1 - phase_s(r, "optimizer").value_or(0) / work_s, 0.0, 1.0);
+  step.pipeline = shape;
+}
+
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
 struct Row {
@@ -178,6 +195,7 @@ constexpr std::array rows{
     Row{"ddp", Computation::same, read_averages},
     Row{"fsdp", Computation::partly, read_blocks},
     Row{"moe", Computation::partly, read_experts},
+    Row{"pipeline_parallel", Computation::shared, read_stages},
     Row{"sharded_optimizer", Computation::same, read_sharded_update},
     Row{"tensor_parallel", Computation::shared, read_terms},
 };
@@ -208,8 +226,8 @@ std::string why_not(const Figures& figures, const MeasuredStep& step) {
     return fmt::format("it has no figure '{}'; run its experiment again", fmt::join(figures.missing(), "', '"));
   if (!figures.are_possible()) return "it has figures that cannot be: a number or a time below 0";
   if (!step.is_timed() && !step.silent_s)
-    return "its steps are graphs, in which no collective is timed, and it has no steps without communication to "
-           "compare them with; run its experiment again";
+    return "its collectives have no times (as those of a graph), and it has no steps without communication to compare "
+           "its steps with; run its experiment again";
   return "";
 }
 

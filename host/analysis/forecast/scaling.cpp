@@ -65,7 +65,8 @@ double imbalance_on(int n, double imbalance, int measured_ranks) {
 
 double bubble_of(const MeasuredStep& step, int ranks) {
   if (!step.pipeline) return 0;
-  return (ranks - 1) / (step.pipeline->virtual_stages * step.pipeline->micro_batches);
+  const PipelineShape& shape = *step.pipeline;
+  return shape.share_of_micro_batches * (ranks - 1) / (shape.virtual_stages * shape.micro_batches);
 }
 
 }  // namespace assay::host::forecast

@@ -27,7 +27,8 @@ ComputeScaling scaling_of(const StepFamily& family, const std::set<int>& from);
 double imbalance_on(int n, double imbalance, int measured_ranks);
 
 // For how much of its work a rank waits for others while micro-batches fill and leave the pipeline: (p - 1) / (v m) of
-// it, with p ranks, m micro-batches and v virtual stages (Narayanan et al. 2021). 0 without a pipeline.
+// what is not the update, with p ranks, m micro-batches and v virtual stages (Narayanan et al. 2021). 0 without a
+// pipeline.
 double bubble_of(const MeasuredStep& step, int ranks);
 
 }  // namespace assay::host::forecast

@@ -104,7 +104,8 @@ StepForecast modelled(const Basis& basis, int ranks, bool is_measured) {
     // grows, though messages take half as long again.
     const double alone_s = all_messages(e, then_factor, step.ranks, basis.assumptions, true).seconds;
     const double longer_s = e.busy_s ? std::max(0.0, *e.busy_s / of_basis - alone_s) : 0;
-    const Message all = all_messages(e, factor, ranks, basis.assumptions, is_measured);
+    Message all = all_messages(e, factor, ranks, basis.assumptions, is_measured);
+    if (e.grows_with_stages && step.ranks > 1) all.seconds *= (ranks - 1.0) / (step.ranks - 1.0);
     const double communication_s = (all.seconds + longer_s) * crowd;
     if (all.seconds > 0) o.algorithm = all.algorithm;
     o.communication_s += communication_s;

@@ -164,8 +164,8 @@ TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
       (std::set<std::string>{
           "context_parallel: what it counts as 'messages' is of several kinds, and no figure says how many of each",
           "ddp: it has no figure 'communication_ms'; run its experiment again",
-          "ddp: its steps are graphs, in which no collective is timed, and it has no steps without communication "
-          "to compare them with; run its experiment again",
+          "ddp: its collectives have no times (as those of a graph), and it has no steps without communication to "
+          "compare its steps with; run its experiment again",
           "decoder: it has no figure 'collectives', the number of a step's all-reduces, as ddp has it",
           "sharded_optimizer: its owners send parts one by one, and no figure says how many; of this workload "
           "variant = \"baseline\" and \"zero1\" can be forecast, of optimizers other than muon"}));
@@ -236,6 +236,19 @@ TEST(MeasuredSteps, EachWorkloadSaysInItsWayWhatItExchanges) {
   EXPECT_EQ(zero1.exchanges[0].messages[0].collective, Collective::reduce_scatter);
   EXPECT_EQ(zero1.exchanges[0].messages[1].bytes, 4e6);
   EXPECT_EQ(zero1.count(), 10);
+
+  const MeasuredStep stages =
+      step_of("pipeline_parallel", {{"accumulation_steps", 8}, {"virtual_stages", 2}, {"layers", 16}},
+              {{"messages", metric_of(32)}});
+  EXPECT_EQ(stages.computation, Computation::shared);
+  EXPECT_FALSE(stages.is_timed()) << "times hold waiting for neighbours";
+  EXPECT_EQ(stages.exchanges[0].messages[0].collective, Collective::send_receive);
+  EXPECT_EQ(stages.count(), 6) << "to the last of 4 ranks, and back";
+  EXPECT_DOUBLE_EQ(stages.exchanges[0].messages[0].bytes, 6 * 8e6 / 32);
+  ASSERT_TRUE(stages.pipeline);
+  EXPECT_EQ(stages.pipeline->micro_batches, 8);
+  EXPECT_EQ(stages.pipeline->virtual_stages, 2);
+  EXPECT_EQ(stages.pipeline->layers, 16);
 
   const Json experts{{"expert_parallel", true}, {"experts", 8}, {"experts_per_token", 2},
                      {"d_model", 10},           {"layers", 4},  {"first_dense_layers", 1},
