@@ -102,7 +102,7 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
   if (!one.assumptions.wires_of.empty())
     lines.push_back(fmt::format("messages cost what they cost on {}, since no record shows {}",
                                 one.assumptions.wires_of, basis.link.text()));
-  if (!basis.is_timed())
+  if (!basis.is_timed() && !basis.pipeline)
     lines.push_back(
         "in a graph no collective is timed: they take what they take alone, and slowed_ms is what the "
         "measured step took beyond that and its step without communication");
