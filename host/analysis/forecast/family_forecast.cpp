@@ -21,7 +21,11 @@ std::string command_for(const std::string& what, bool is_cpu) {
 }
 
 Answer forecast_of(const StepFamily& family, const Question& question, const Wires& wires) {
-  const auto refused = [&](const std::string& why) { return Answer{{}, fmt::format("{}: {}", family.label, why)}; };
+  Answer answer;
+  const auto refused = [&](const std::string& why) {
+    answer.left_out.push_back(fmt::format("{}: {}", family.label, why));
+    return answer;
+  };
   FamilyForecast one{.family = &family};
   for (const MeasuredStep& step : family.steps)
     if (question.allowed.empty() || question.allowed.contains(step.ranks)) one.from.insert(step.ranks);
@@ -32,6 +36,15 @@ Answer forecast_of(const StepFamily& family, const Question& question, const Wir
         fmt::format("no record on two ranks or more{}, and one rank does not show how its collectives run; {}", among,
                     question.allowed.empty() ? "run its experiment once more with --set run.ranks=2"
                                              : "name numbers of ranks that RUN has, or leave out --from-ranks"));
+  std::vector<int> ranks;
+  for (const int n : question.ranks) {
+    const std::string why = why_impossible(basis_of(family, one.from, n), n);
+    if (why.empty())
+      ranks.push_back(n);
+    else
+      (void)refused(why);
+  }
+  if (ranks.empty()) return answer;
   const Link& link = basis_of(family, one.from, most).link;
   one.wires = nearest(wires, link);
   if (most > 1 && !one.wires)
@@ -45,15 +58,14 @@ Answer forecast_of(const StepFamily& family, const Question& question, const Wir
     one.assumptions.wires = one.wires->second;
     if (one.wires->first != link) one.assumptions.wires_of = one.wires->first.text();
   }
-  if (const std::string why = contradiction_in(family, one.from, question.ranks, one.assumptions); !why.empty())
+  if (const std::string why = contradiction_in(family, one.from, ranks, one.assumptions); !why.empty())
     return refused(
-        why.ends_with(" ranks")
-            ? why
-            : fmt::format("{}. Measure both anew on the same machines, one right after the other: its experiment, and "
-                          "{}",
-                          why, command_for("all-reduce", is_on_cpu(family))));
-  one.forecasts = forecasts(family, one.from, question.ranks, one.assumptions);
-  return {std::move(one), ""};
+        fmt::format("{}. Measure both anew on the same machines, one right after the other: its experiment, "
+                    "and {}",
+                    why, command_for("all-reduce", is_on_cpu(family))));
+  one.forecasts = forecasts(family, one.from, ranks, one.assumptions);
+  answer.forecast = std::move(one);
+  return answer;
 }
 
 }  // namespace assay::host::forecast

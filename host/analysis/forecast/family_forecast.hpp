@@ -29,7 +29,8 @@ struct Question {
 
 struct Answer {
   std::optional<FamilyForecast> forecast;
-  std::string why_not;  // "" where there is a forecast
+  // "CASE: why": why there is no forecast, or none on some of the ranks.
+  std::vector<std::string> left_out;
 };
 // The answer points to the family and into the wires.
 Answer forecast_of(const StepFamily& family, const Question& question, const Wires& wires);

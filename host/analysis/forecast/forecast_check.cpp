@@ -41,10 +41,8 @@ Check check_of(const std::vector<ObservedCase>& cases, const std::vector<StepFam
         if (allowed.empty() || allowed.contains(n)) counted.insert(n);
       const Wires wires = wires_of(cases, families, counted);
       const Answer answer = forecast_of(family, {.ranks = {step.ranks}, .allowed = fewer}, wires);
-      if (!answer.forecast) {
-        check.left_out.insert(answer.why_not);
-        continue;
-      }
+      check.left_out.insert(answer.left_out.begin(), answer.left_out.end());
+      if (!answer.forecast) continue;
       check.rows.push_back({family.label, fewer, fmt::format("{}", fmt::join(family.doubts, ", ")),
                             answer.forecast->assumptions.wires_of, answer.forecast->forecasts.front()});
     }

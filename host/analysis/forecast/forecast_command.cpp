@@ -98,10 +98,8 @@ int print_forecasts(const ForecastRequest& request, const Question& question, co
   std::vector<FamilyForecast> all;
   for (const StepFamily& family : families) {
     Answer answer = forecast_of(family, question, all_wires);
-    if (!answer.forecast) {
-      results::say_on_stderr("left out: " + answer.why_not);
-      continue;
-    }
+    for (const std::string& one : answer.left_out) results::say_on_stderr("left out: " + one);
+    if (!answer.forecast) continue;
     if (answer.forecast->wires) wires.insert(*answer.forecast->wires);
     all.push_back(std::move(*answer.forecast));
   }

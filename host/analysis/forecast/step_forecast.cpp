@@ -140,18 +140,6 @@ StepForecast forecast(const Basis& basis, int ranks) {
   return o;
 }
 
-// Ranks among which the layers' experts, or the layers, can be divided.
-std::string too_many_in(const MeasuredStep& step, const std::vector<int>& ranks) {
-  for (const int n : ranks) {
-    if (step.experts && (n > step.experts->experts || step.experts->experts % n != 0))
-      return fmt::format("{} experts of a layer cannot be shared out evenly over {} ranks", step.experts->experts, n);
-    if (step.pipeline && n * step.pipeline->virtual_stages > step.pipeline->layers)
-      return fmt::format("{:g} layers do not make {:g} stages on each of {} ranks", step.pipeline->layers,
-                         step.pipeline->virtual_stages, n);
-  }
-  return "";
-}
-
 }  // namespace
 
 const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from, int ranks) {
@@ -159,6 +147,15 @@ const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from
   for (const MeasuredStep& step : family.steps)  // from the fewest ranks on
     if (from.contains(step.ranks) && (!basis || step.ranks <= ranks || (basis->ranks == 1 && ranks > 1))) basis = &step;
   return *basis;
+}
+
+std::string why_impossible(const MeasuredStep& step, int ranks) {
+  if (step.experts && (ranks > step.experts->experts || step.experts->experts % ranks != 0))
+    return fmt::format("{} experts of a layer cannot be shared out evenly over {} ranks", step.experts->experts, ranks);
+  if (step.pipeline && ranks * step.pipeline->virtual_stages > step.pipeline->layers)
+    return fmt::format("{:g} layers are too few for {:g} stages on each of {} ranks", step.pipeline->layers,
+                       step.pipeline->virtual_stages, ranks);
+  return "";
 }
 
 std::string contradiction_in(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,
@@ -170,7 +167,6 @@ std::string contradiction_in(const StepFamily& family, const std::set<int>& from
   for (const int n : ranks) bases.insert(&basis_of(family, from, n));
   const ComputeScaling scaling = scaling_of(family, from);
   for (const MeasuredStep* step : bases) {
-    if (std::string why = too_many_in(*step, ranks); !why.empty()) return why;
     const StepForecast then = modelled({*step, scaling, assumptions}, step->ranks, true);
     const std::string on = fmt::format("on {} rank{}", step->ranks, step->ranks == 1 ? "" : "s");
     if (!(then.compute_s > 0))

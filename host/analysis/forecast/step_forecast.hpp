@@ -44,9 +44,12 @@ struct StepForecast {
   bool is_basis = false;             // that record is what it is expected from
 };
 
+// Why a step cannot be on so many ranks: it has too few experts, or layers. "" where it can.
+std::string why_impossible(const MeasuredStep& step, int ranks);
+
 // Why nothing can be expected on these numbers of ranks, in a sentence that names the figures: a measured step that is
 // much shorter than its own computation and what its collectives alone are to take by the records of the wires, or that
-// leaves no time to compute; experts or layers that are fewer than the ranks. "" where the records agree.
+// leaves no time to compute. "" where the records agree.
 std::string contradiction_in(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,
                              const Assumptions& assumptions);
 

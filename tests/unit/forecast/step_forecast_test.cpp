@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 namespace assay::host::forecast {
 namespace {
@@ -291,8 +293,17 @@ TEST(StepForecast, TheBusiestRankOfExpertsDecides) {
   const double imbalance = imbalance_on(4, 1.1, 2);
   EXPECT_NEAR(o.communication_s, 20 * seconds_of(ring, Collective::all_to_all, imbalance * bytes / 20, 4), 1e-12);
   EXPECT_NEAR(o.compute_s, 0.05 * (1 + 0.5 * (imbalance - 1)) / (1 + 0.5 * 0.1), 1e-12);
-  EXPECT_EQ(contradiction_in(family_of({s}), {2}, {16}, {.wires = {ring}}),
-            "8 experts of a layer cannot be shared out evenly over 16 ranks");
+  EXPECT_EQ(why_impossible(s, 16), "8 experts of a layer cannot be shared out evenly over 16 ranks");
+  EXPECT_EQ(why_impossible(s, 3), "8 experts of a layer cannot be shared out evenly over 3 ranks");
+  EXPECT_EQ(why_impossible(s, 8), "");
+  // Where some of the ranks are too many, the others are forecast.
+  const StepFamily family = family_of({s});
+  const Wires wires{{Link{}, {ring}}};
+  const Answer some = forecast_of(family, {.ranks = {4, 16}}, wires);
+  ASSERT_TRUE(some.forecast);
+  EXPECT_EQ(some.forecast->forecasts.size(), 1u);
+  EXPECT_EQ(some.left_out, std::vector<std::string>{"ddp: " + why_impossible(s, 16)});
+  EXPECT_FALSE(forecast_of(family, {.ranks = {16}}, wires).forecast);
 }
 
 // 64 ms of one batch in 8 micro-batches, a quarter of it the update.
@@ -316,8 +327,8 @@ TEST(StepForecast, APipelineFillsAndEmpties) {
       EXPECT_NEAR(o.bubble_s, o.compute_s * 0.75 * (o.ranks - 1) / (8 * v), 1e-12);
     }
   }
-  EXPECT_EQ(contradiction_in(family_of({stages(2, 2)}), {2}, {16}, {.wires = {ring}}),
-            "16 layers do not make 2 stages on each of 16 ranks");
+  EXPECT_EQ(why_impossible(stages(2, 2), 16), "16 layers are too few for 2 stages on each of 16 ranks");
+  EXPECT_EQ(why_impossible(stages(2, 2), 8), "");
 }
 
 }  // namespace
