@@ -7,24 +7,27 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_forecast =
-    "Says what a data-parallel training step will take on many ranks, from runs on few. RUN holds records of the\n"
-    "step (of ddp, on two ranks or more) and of collectives (of all_reduce, on two ranks or more, over several "
-    "sizes).\n"
-    "The computation takes what it took; messages cost a latency for each step of their algorithm, a time for each\n"
-    "message (Gloo) and a time for each byte. What is assumed stands below each table; what was measured on as many "
-    "ranks stands beside it.";
+    "Says what a training step will take on many ranks, from runs on few. RUN holds records of the step (of ddp,\n"
+    "sharded_optimizer, fsdp, tensor_parallel, moe or pipeline_parallel, on two ranks or more, and on one) and of\n"
+    "collectives (of all_reduce, on two ranks or more, over several sizes). What a rank computes goes by what the "
+    "ranks\n"
+    "share; messages cost a time for each step of their algorithm, a time for each message and a time for each byte.\n"
+    "What is assumed stands below each table; what was measured on as many ranks stands beside it. --check forecasts\n"
+    "what was measured, each number of ranks from the smaller ones alone.";
 
 }  // namespace
 
 int forecast_command(const Arguments& arguments) {
   forecast::ForecastRequest request;
-  Options options("assay forecast RUN [RUN ...] --ranks N,N [options]", about_forecast);
+  Options options("assay forecast RUN [RUN ...] --ranks N,N | --check [options]", about_forecast);
   options.add("ranks", request.ranks, "the numbers of ranks to look at: 8,64,512,4096");
   options.add("from-ranks", request.from_ranks, "take only records on these numbers of ranks; without it all");
   options.add("ranks-per-machine", request.ranks_per_machine, "beyond so many ranks messages cross the network");
   options.add("network-gbytes-per-s", request.network_gbytes_per_s,
               "bandwidth of the network for each rank, in GB/s; the three go together");
   options.add("network-latency-us", request.network_latency_us, "latency of a message across the network");
+  options.add("check", request.check, "forecast each measured number of ranks from the smaller ones");
+  options.add("within", request.within_percent, "of --check: exit with 1 if a forecast is off by more percent");
   options.add("json", request.json, "print JSON");
   options.positional("run", request.runs);
   if (!options.read(arguments)) return exit_ok;

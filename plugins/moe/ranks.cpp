@@ -61,7 +61,10 @@ void Workload::report_ranks(const Launch& launch) {
     launch.report(tokens_max_metric, load.most_rows);
     launch.report(tokens_variation_metric, load.variation);
   }
-  if (const auto step = steps_.take_measured()) report_communication(launch, *step);
+  if (const auto step = steps_.take_measured()) {
+    report_communication(launch, *step);
+    launch.report(collectives_metric, step->messages);
+  }
 }
 
 // ---- verification --------------------------------------------------------------------------------------------------

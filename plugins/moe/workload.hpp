@@ -57,12 +57,14 @@ class Workload {
       assay::Metric::per_case("tokens_by_expert_variation")
           .lower_is_better()
           .help("standard deviation over mean of an expert's tokens, over all layers, in the last step");
-  static constexpr auto metrics =
-      assay::join(assay::table(assay::train::parameters_metric, active_parameters_metric, loss_metric,
-                               balance_loss_metric, z_loss_metric, tokens_min_metric, tokens_mean_metric,
-                               tokens_max_metric, tokens_variation_metric, assay::train::loss_scale_metric,
-                               assay::train::skipped_steps_metric, assay::train::live_activations_metric),
-                  assay::parallel::communication_metrics, assay::parallel::expert_rank_metrics);
+  static constexpr auto collectives_metric =
+      assay::Metric::per_case("collectives").help("all-reduces in a step, of what all ranks have");
+  static constexpr auto metrics = assay::join(
+      assay::table(assay::train::parameters_metric, active_parameters_metric, loss_metric, balance_loss_metric,
+                   z_loss_metric, tokens_min_metric, tokens_mean_metric, tokens_max_metric, tokens_variation_metric,
+                   assay::train::loss_scale_metric, assay::train::skipped_steps_metric,
+                   assay::train::live_activations_metric),
+      assay::parallel::communication_metrics, assay::table(collectives_metric), assay::parallel::expert_rank_metrics);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);

@@ -1,7 +1,6 @@
 #include "forecast/forecast_command.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "common/exit_code.hpp"
 #include "common/usage_error.hpp"
+#include "forecast/forecast_check.hpp"
 #include "forecast/forecast_report.hpp"
 #include "results/find_runs.hpp"
 #include "results/tabled_runs.hpp"
@@ -55,29 +55,6 @@ std::optional<Network> network_of(const ForecastRequest& request) {
                  .seconds_per_byte = 1e-9 / positive("network-gbytes-per-s", *request.network_gbytes_per_s)};
 }
 
-Wires wires_of(const std::vector<ObservedCase>& cases, const std::vector<StepFamily>& families,
-               const std::set<int>& allowed) {
-  // Collectives that ran alone show best what one costs alone.
-  std::map<Link, std::vector<WirePoint>> of_link;
-  for (const auto& points : {wire_points(cases), wire_points(families)}) {
-    std::map<Link, std::vector<WirePoint>> these;
-    for (const WirePoint& p : points)
-      if (p.ranks > 1 && (allowed.empty() || allowed.contains(p.ranks))) these[p.link].push_back(p);
-    of_link.merge(these);
-  }
-  Wires wires;
-  for (const auto& [link, points] : of_link) {
-    std::vector<Wire> found;
-    for (const Algorithm algorithm : link.algorithms())
-      if (const auto wire = fitted(algorithm, points)) found.push_back(*wire);
-    // A library whose times are no tree's has none.
-    for (const Wire& wire : found)
-      if (std::none_of(found.begin(), found.end(), [&](const Wire& other) { return is_refuted(wire, other); }))
-        wires[link].push_back(wire);
-  }
-  return wires;
-}
-
 std::vector<ObservedCase> observed_cases(const std::vector<results::TabledRun>& runs) {
   std::vector<ObservedCase> cases;
   for (const results::TabledRun& run : runs)
@@ -93,27 +70,58 @@ std::vector<ObservedCase> observed_cases(const std::vector<results::TabledRun>& 
   return cases;
 }
 
-// Returns the command that makes missing records on a CPU, or on a GPU. `what` is the experiment's name without its
-// device: "ddp-strategies", "all-reduce".
-std::string command_for(const std::string& what, bool is_cpu) {
-  return fmt::format("'assay run configs/{}{}.toml'", what, is_cpu ? "-cpu" : "");
-}
 std::string commands_for(const std::string& what) {
   return fmt::format("{} (on a machine without GPUs {})", command_for(what, false), command_for(what, true));
 }
 
-bool is_on_cpu(const StepFamily& family) { return family.steps.front().link.library == "gloo"; }
+// Each measured number of ranks from the smaller ones.
+int check(const ForecastRequest& request, const std::vector<ObservedCase>& cases,
+          const std::vector<StepFamily>& families, const std::set<int>& allowed) {
+  const Check found = check_of(cases, families, allowed);
+  for (const std::string& one : found.left_out) results::say_on_stderr("left out: " + one);
+  if (found.rows.empty())
+    throw UsageError(fmt::format(
+        "no forecast can be checked{}; expected cases on three ranks or more, the same on fewer (two or more of them), "
+        "and all_reduce on fewer",
+        among_text(allowed)));
+  fmt::print("{}", request.json ? json_of(found) : text_of(found, results::table_width(STDOUT_FILENO)));
+  if (!request.within_percent || found.worst_percent() <= *request.within_percent) return exit_ok;
+  results::say_on_stderr(fmt::format("a forecast is off by {:.1f}%, more than --within {:g}", found.worst_percent(),
+                                     *request.within_percent));
+  return exit_failed;
+}
+
+int print_forecasts(const ForecastRequest& request, const Question& question, const std::vector<ObservedCase>& cases,
+                    const std::vector<StepFamily>& families) {
+  const Wires all_wires = wires_of(cases, families, question.allowed);
+  Wires wires;
+  std::vector<FamilyForecast> all;
+  for (const StepFamily& family : families) {
+    Answer answer = forecast_of(family, question, all_wires);
+    for (const std::string& one : answer.left_out) results::say_on_stderr("left out: " + one);
+    if (!answer.forecast) continue;
+    if (answer.forecast->wires) wires.insert(*answer.forecast->wires);
+    all.push_back(std::move(*answer.forecast));
+  }
+  if (all.empty()) throw UsageError("nothing can be expected from these records, as said above");
+  fmt::print("{}", request.json ? json_of(all, wires) : text_of(all, wires, results::table_width(STDOUT_FILENO)));
+  return exit_ok;
+}
 
 }  // namespace
 
 int forecast_steps(const ForecastRequest& request) {
   if (request.runs.empty()) throw UsageError("no run is given; expected run folders");
-  if (!request.ranks) throw UsageError("--ranks is missing; expected numbers of ranks, such as --ranks 8,64,512");
-  const std::vector<int> ranks = ranks_in("ranks", *request.ranks);
-  const auto network = network_of(request);
-  std::set<int> allowed;
+  Question question{.network = network_of(request)};
+  if (request.check && (request.ranks || question.network))
+    throw UsageError("--check forecasts what was measured; leave out --ranks and the network");
+  if (request.within_percent && !request.check) throw UsageError("--within is of --check; add it");
+  if (request.within_percent) positive("within", *request.within_percent);
+  if (!request.check && !request.ranks)
+    throw UsageError("--ranks is missing; expected numbers of ranks, such as --ranks 8,64,512, or --check");
+  if (request.ranks) question.ranks = ranks_in("ranks", *request.ranks);
   if (request.from_ranks)
-    for (const int n : ranks_in("from-ranks", *request.from_ranks)) allowed.insert(n);
+    for (const int n : ranks_in("from-ranks", *request.from_ranks)) question.allowed.insert(n);
 
   std::vector<std::string> warnings;
   std::vector<results::TabledRun> runs = results::read_tabled_runs(request.runs, warnings);
@@ -128,52 +136,8 @@ int forecast_steps(const ForecastRequest& request) {
         "ok, as {} makes "
         "them",
         commands_for("ddp-strategies")));
-  const Wires all_wires = wires_of(cases, families, allowed);
-  const std::string among =
-      allowed.empty() ? "" : fmt::format(" (of those on the {} ranks of --from-ranks)", fmt::join(allowed, ", "));
-
-  Wires wires;
-  std::vector<FamilyForecast> all;
-  for (const StepFamily& family : families) {
-    FamilyForecast one{.family = &family};
-    for (const MeasuredStep& step : family.steps)
-      if (allowed.empty() || allowed.contains(step.ranks)) one.from.insert(step.ranks);
-    const bool wants_several = std::any_of(ranks.begin(), ranks.end(), [](int n) { return n > 1; });
-    const auto leave_out = [&](const std::string& why) {
-      results::say_on_stderr(fmt::format("left out: {}: {}", family.label, why));
-    };
-    if (one.from.empty() || (wants_several && *one.from.rbegin() < 2)) {
-      leave_out(fmt::format("no record on two ranks or more{}, and one rank does not show how its collectives run; {}",
-                            among,
-                            allowed.empty() ? "run its experiment once more with --set run.ranks=2"
-                                            : "name numbers of ranks that RUN has, or leave out --from-ranks"));
-      continue;
-    }
-    const Link& link = basis_of(family, one.from, *std::max_element(ranks.begin(), ranks.end())).link;
-    const auto known = all_wires.find(link);
-    if (wants_several && known == all_wires.end()) {
-      leave_out(
-          fmt::format("no record shows what messages cost on {}{}; expected all_reduce there, on two ranks or more, "
-                      "over several sizes: {}{}",
-                      link.text(), among, command_for("all-reduce", is_on_cpu(family)),
-                      link.between_machines ? ", on as many machines" : ""));
-      continue;
-    }
-    one.assumptions = {.wires = known == all_wires.end() ? std::vector<Wire>() : known->second, .network = network};
-    if (const std::string why = contradiction_in(family, one.from, ranks, one.assumptions); !why.empty()) {
-      leave_out(
-          fmt::format("{}. Measure both anew on the same machines, one right after the other: its experiment, and "
-                      "{}",
-                      why, command_for("all-reduce", is_on_cpu(family))));
-      continue;
-    }
-    one.forecasts = forecasts(family, one.from, ranks, one.assumptions);
-    if (known != all_wires.end()) wires.insert(*known);
-    all.push_back(std::move(one));
-  }
-  if (all.empty()) throw UsageError("nothing can be expected from these records, as said above");
-  fmt::print("{}", request.json ? json_of(all, wires) : text_of(all, wires, results::table_width(STDOUT_FILENO)));
-  return exit_ok;
+  return request.check ? check(request, cases, families, question.allowed)
+                       : print_forecasts(request, question, cases, families);
 }
 
 }  // namespace assay::host::forecast

@@ -10,6 +10,8 @@ struct ForecastRequest {
   std::vector<std::string> runs;
   std::optional<std::string> ranks, from_ranks, ranks_per_machine;
   std::optional<double> network_gbytes_per_s, network_latency_us;
+  bool check = false;
+  std::optional<double> within_percent;  // of a check: more is a failure
   bool json = false;
 };
 

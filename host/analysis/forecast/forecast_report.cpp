@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "common/text_format.hpp"
@@ -15,7 +16,7 @@ namespace {
 using record::number_cell;
 using record::text_cell;
 
-constexpr double ms_of_a_s = 1e3, us_of_a_s = 1e6;
+constexpr double us_of_a_s = 1e6;
 
 // Nothing of a number of ranks that it is expected from: that comes out whatever the model is worth. Nor where the
 // measured step had another network.
@@ -29,6 +30,9 @@ results::Table table_of(const FamilyForecast& one) {
   results::Table table;
   table.columns = {"ranks",     "step_ms",    "compute_ms",     "exposed_ms",  "slowed_ms", "communication_ms",
                    "algorithm", "efficiency", items + "_per_s", "measured_ms", "off_%"};
+  const bool is_pipeline = one.family->steps.front().pipeline.has_value();
+  constexpr std::ptrdiff_t bubble_column = 3;  // behind compute_ms
+  if (is_pipeline) table.columns.insert(table.columns.begin() + bubble_column, "bubble_ms");
   for (const StepForecast& o : one.forecasts) {
     const auto measured = o.measured_s ? std::optional(*o.measured_s * ms_of_a_s) : std::nullopt;
     table.rows.push_back({record::count_cell(o.ranks), number_cell(o.step_s * ms_of_a_s),
@@ -36,6 +40,8 @@ results::Table table_of(const FamilyForecast& one) {
                           number_cell(o.slowed_s * ms_of_a_s), number_cell(o.communication_s * ms_of_a_s),
                           text_cell(o.ranks > 1 ? name_of(o.algorithm) : ""), number_cell(o.efficiency),
                           number_cell(o.items_per_s), number_cell(measured), number_cell(off_percent(one, o))});
+    if (is_pipeline)
+      table.rows.back().insert(table.rows.back().begin() + bubble_column, number_cell(o.bubble_s * ms_of_a_s));
   }
   return table;
 }
@@ -49,7 +55,9 @@ std::string costs_of(const Wire& wire) {
   std::string text;
   if (wire.algorithm != Algorithm::direct || wire.latency_s > 0)
     text += fmt::format("{:.3g} us for each step of the algorithm, ", wire.latency_s * us_of_a_s);
-  if (wire.message_s > 0) text += fmt::format("{:.3g} us for each message to a rank, ", wire.message_s * us_of_a_s);
+  if (wire.message_s > 0)
+    text += fmt::format("{:.3g} us for each {}, ", wire.message_s * us_of_a_s,
+                        wire.algorithm == Algorithm::direct ? "message to a rank" : "collective");
   return text;
 }
 
@@ -73,9 +81,44 @@ std::string assumed_of_messages(const Wire& wire) {
                "number of ranks do not show more (all_reduce on two numbers of ranks would)";
 }
 
+std::string assumed_of_computing(const FamilyForecast& one, const MeasuredStep& basis) {
+  const ComputeScaling scaling = scaling_of(*one.family, one.from);
+  if (basis.computation == Computation::same) return "each rank has as much to compute as today";
+  if (scaling.ranks.empty())
+    return basis.computation == Computation::shared
+               ? "the ranks share all computing evenly (records on a second number of ranks would show what they do "
+                 "not)"
+               : "each rank has as much to compute as today (records on a second number of ranks would show what the "
+                 "ranks share)";
+  return fmt::format("the ranks share {:.0f}% of what one of them computes alone, as the records on {} ranks show",
+                     100 * scaling.shared / scaling.of(1), fmt::join(scaling.ranks, ", "));
+}
+
 std::vector<std::string> assumed(const FamilyForecast& one) {
   std::vector<std::string> lines;
-  lines.push_back("each rank has as much to compute as today, and each step of a collective costs what it costs today");
+  const MeasuredStep& basis = basis_of(*one.family, one.from, one.forecasts.back().ranks);
+  lines.push_back(assumed_of_computing(one, basis));
+  lines.push_back("each step of a collective costs what it costs today");
+  if (!one.assumptions.wires_of.empty())
+    lines.push_back(fmt::format("messages cost what they cost on {}, since no record shows {}",
+                                one.assumptions.wires_of, basis.link.text()));
+  if (!basis.is_timed() && !basis.pipeline)
+    lines.push_back(
+        "in a graph no collective is timed: they take what they take alone, and slowed_ms is what the "
+        "measured step took beyond that and its step without communication");
+  if (basis.assumes_beside)
+    lines.push_back("the record has no phases, and a usual share of the step hides collectives");
+  if (basis.experts)
+    lines.push_back(fmt::format(
+        "loads of experts are independent of one another, so that the busiest of {} ranks has "
+        "{:.3g} of the mean, where it has {:.3g} on {}",
+        one.forecasts.back().ranks, imbalance_on(one.forecasts.back().ranks, basis.experts->imbalance, basis.ranks),
+        basis.experts->imbalance, basis.ranks));
+  if (basis.pipeline)
+    lines.push_back(
+        fmt::format("a rank waits for (ranks - 1) / {:g} of its micro-batches' work while they fill and leave "
+                    "the pipeline",
+                    basis.pipeline->micro_batches * basis.pipeline->virtual_stages));
   const auto is_direct = [](const Wire& wire) { return wire.algorithm == Algorithm::direct; };
   if (one.assumptions.network) {
     const int ranks = one.assumptions.network->ranks_per_machine;
@@ -88,7 +131,6 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
         "links between machines are as those that were measured (--ranks-per-machine gives them their own)");
   for (const Wire& wire : one.assumptions.wires)
     if (is_direct(wire) && wire.has_latency) lines.push_back(assumed_of_messages(wire));
-  const MeasuredStep& basis = basis_of(*one.family, one.from, one.forecasts.back().ranks);
   if (basis.machines > 1 && !one.assumptions.network)
     lines.push_back(fmt::format("as many ranks to a machine as in the record on {} ranks and {} machines", basis.ranks,
                                 basis.machines));
@@ -97,11 +139,13 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
         "more than {:g} ranks of a machine take turns on its processors, in computing and in communicating", *room));
   bool overlaps = false;
   for (const MeasuredStep& step : one.family->steps)
-    overlaps = overlaps || (step.overlaps && one.from.contains(step.ranks));
+    overlaps = overlaps || (step.overlaps() && one.from.contains(step.ranks));
   if (overlaps)
     lines.push_back(
-        "collectives are assumed to be of equal size, ready at equal intervals of the backward, the last one hidden "
-        "behind nothing; what this leaves out (buckets that shrink, an update beside the last ones) is part of "
+        "collectives that run beside the computation are assumed to be of equal size, ready at equal intervals, the "
+        "last "
+        "one (of fsdp the first and the last) hidden behind nothing; what this leaves out (buckets that shrink, an "
+        "update beside the last ones) is part of "
         "slowed_ms");
   if (!one.family->taken_to_agree.empty())
     lines.push_back(fmt::format("records that do not say these parameters agree with those that do: {}",
@@ -182,6 +226,7 @@ std::string json_of(const std::vector<FamilyForecast>& families, const Wires& wi
       Json row{{"ranks", o.ranks},
                {"step_ms", o.step_s * ms_of_a_s},
                {"compute_ms", o.compute_s * ms_of_a_s},
+               {"bubble_ms", o.bubble_s * ms_of_a_s},
                {"exposed_ms", o.exposed_s * ms_of_a_s},
                {"slowed_ms", o.slowed_s * ms_of_a_s},
                {"communication_ms", o.communication_s * ms_of_a_s},

@@ -1,33 +1,16 @@
 #include "forecast/measured_steps.hpp"
 
+#include "forecast/recorded_step.hpp"
+
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 
 namespace assay::host::forecast {
 namespace {
 
 using record::CaseRecord;
-
-constexpr double s_of_a_ms = 1e-3;
-// A workload that waits for its collectives hides some of them all the same, where ranks wait for one another.
-constexpr double least_overlap = 0.2;
-constexpr int most_ranks = 1 << 20;
-
-std::optional<double> metric(const CaseRecord& r, std::string_view name) {
-  const record::CaseMetric* const found = record::find(r.result.metrics, name);
-  return found ? std::optional(found->value) : std::nullopt;
-}
-
-std::optional<double> phase_s(const CaseRecord& r, std::string_view name) {
-  const record::Phase* const phase = record::find(r.result.phases, name);
-  if (!phase || !phase->mean_ms) return std::nullopt;
-  return *phase->mean_ms * s_of_a_ms;
-}
 
 // Says what the case is, without its ranks and its parameters.
 std::string kind_of(const CaseRecord& r) {
@@ -94,28 +77,6 @@ std::string label_of(const CaseRecord& r) {
   return label;
 }
 
-// Processors by the threads of a rank, on one machine.
-std::optional<double> ranks_at_full_speed(const CaseRecord& r, std::optional<double> processors) {
-  const bool is_cpu = r.result.device && r.result.device->kind == "cpu";
-  if (!is_cpu || !processors || r.result.threads.count.value_or(0) < 1) return std::nullopt;
-  return std::max(1.0, *processors / static_cast<double>(*r.result.threads.count));
-}
-
-int machines_of(const CaseRecord& r) {
-  std::set<std::string> hosts;
-  for (const record::RankEntry& rank : r.result.by_rank) hosts.insert(rank.host);
-  return std::max(1, static_cast<int>(hosts.size()));
-}
-
-// The device, the library that carries messages between ranks on it, and whether they leave the machine.
-Link link_of(const CaseRecord& r, std::string_view library_param) {
-  if (!r.result.device) return {};
-  const Value* const asked = record::find(r.identity.params, library_param);
-  std::string library = asked ? to_text(*asked) : "auto";
-  if (library == "auto") library = r.result.device->kind == "cpu" ? "gloo" : "nccl";
-  return {r.result.device->name, library, machines_of(r) > 1};
-}
-
 int on_one_machine(int ranks, int machines) { return (ranks + machines - 1) / machines; }
 
 // Those of all its records; what some do not say is taken to agree.
@@ -156,84 +117,66 @@ void tell_apart(std::vector<StepFamily>& families) {
     if (count[family.label] > 1) family.label += " on " + family.steps.front().link.text();
 }
 
-bool is_amount(const std::optional<double>& x) { return x && std::isfinite(*x) && *x >= 0; }
-
-// Collectives that run beside the backward: as the workload's strategy says, or else as their times show. On one rank
-// nothing is under way that could overlap.
-bool overlaps(const CaseRecord& r, int ranks) {
-  if (ranks < 2) return false;
-  if (const Value* const strategy = record::find(r.identity.params, "strategy"))
-    return to_text(*strategy).starts_with("overlap");
-  return metric(r, "overlap_share").value_or(0) > least_overlap;
-}
-
-// Why nothing can be expected from the record: what of what is needed it does not have, and the remedy.
-std::string why_not(const CaseRecord& r) {
-  constexpr std::array needed{"collectives", "communication_bytes", "communication_ms"};
-  std::vector<std::string> missing;
-  for (const char* const name : needed)
-    if (!metric(r, name)) missing.push_back(name);
-  const Value* const execution = record::find(r.identity.params, "execution");
-  const bool is_graph = execution && to_text(*execution) == "graph";
-  if (std::find(missing.begin(), missing.end(), "collectives") != missing.end())
-    return metric(r, "messages") ? "what it counts as 'messages' need not be all-reduces, and only steps whose "
-                                   "collectives are can be expected (those of ddp, which report 'collectives')"
-                                 : "it has no figure 'collectives', the number of a step's all-reduces, as ddp has it";
-  if (missing.size() == 1 && missing.front() == "communication_ms" && is_graph)
-    return "it has no figure 'communication_ms', since nothing times single collectives in a graph; run it with "
-           "execution = \"eager\" ('--set workload.params.execution=eager')";
-  if (!missing.empty())
-    return fmt::format("it has no figure '{}'; run its experiment again", fmt::join(missing, "', '"));
-  if (!phase_s(r, "step")) return "it has no time of a step";
-  return "it has figures that cannot be: a step of 0 ms, a number or a time below 0, or no number of ranks";
-}
-
-// Nothing where the record leaves out what is needed, or has what cannot be.
-std::optional<MeasuredStep> step_of(const ObservedCase& observed) {
-  const CaseRecord& r = *observed.record;
-  const auto step_s = phase_s(r, "step"), collectives = metric(r, "collectives");
-  const auto bytes = metric(r, "communication_bytes"), busy_ms = metric(r, "communication_ms");
-  const auto exposed_ms = metric(r, "exposed_ms");
-  const int ranks = r.identity.ranks.value_or(0);
-  if (!is_amount(step_s) || *step_s == 0 || !is_amount(collectives) || !is_amount(bytes) || !is_amount(busy_ms) ||
-      (exposed_ms && !is_amount(exposed_ms)) || ranks < 1 || ranks > most_ranks)
-    return std::nullopt;
-  MeasuredStep step{.ranks = ranks, .step_s = *step_s};
-  if (r.result.silent && is_amount(r.result.silent->step_mean_ms))
-    step.silent_s = *r.result.silent->step_mean_ms * s_of_a_ms;
-  step.backward_s = phase_s(r, "backward").value_or(0);
-  step.collectives = *collectives, step.bytes = *bytes;
-  const auto small = metric(r, "small_collectives"), small_bytes = metric(r, "small_communication_bytes");
-  if (is_amount(small) && is_amount(small_bytes) && *small <= step.collectives && *small_bytes <= step.bytes)
-    step.small_collectives = *small, step.small_bytes = *small_bytes;
-  step.link = link_of(r, "comm");
-  step.machines = machines_of(r);
-  step.communication_s = *busy_ms * s_of_a_ms;
-  step.exposed_s = exposed_ms.value_or(*busy_ms) * s_of_a_ms;
-  step.ranks_at_full_speed = ranks_at_full_speed(r, observed.processors);
-  step.overlaps = overlaps(r, ranks);
-  if (r.result.rates && is_amount(r.result.rates->items_per_s)) step.items = *r.result.rates->items_per_s * *step_s;
-  return step;
+double bytes_of(const Exchange& exchange) {
+  double sum = 0;
+  for (const Messages& m : exchange.messages) sum += m.bytes;
+  return sum;
 }
 
 // The mean of two that are of one number of ranks.
 void add(MeasuredStep& into, const MeasuredStep& other) {
   const double count = into.records++;
   const auto mean = [count](double& a, double b) { a = (a * count + b) / (count + 1); };
-  mean(into.step_s, other.step_s), mean(into.backward_s, other.backward_s);
-  mean(into.communication_s, other.communication_s), mean(into.exposed_s, other.exposed_s);
-  mean(into.items, other.items);
-  mean(into.collectives, other.collectives), mean(into.bytes, other.bytes);
-  const bool both_tell = into.small_collectives > 0 && other.small_collectives > 0;
-  if (both_tell)
-    mean(into.small_collectives, other.small_collectives), mean(into.small_bytes, other.small_bytes);
-  else
-    into.small_collectives = into.small_bytes = 0;
-  into.overlaps = into.overlaps || other.overlaps;
+  const auto mean_of_known = [&mean](std::optional<double>& a, const std::optional<double>& b) {
+    if (a && b)
+      mean(*a, *b);
+    else
+      a.reset();
+  };
+  mean(into.step_s, other.step_s), mean(into.items, other.items);
   if (into.silent_s && other.silent_s) mean(*into.silent_s, *other.silent_s);
+  if (into.experts && other.experts) mean(into.experts->imbalance, other.experts->imbalance);
+  for (std::size_t e = 0; e < std::min(into.exchanges.size(), other.exchanges.size()); ++e) {
+    Exchange& a = into.exchanges[e];
+    const Exchange& b = other.exchanges[e];
+    mean(a.beside_s, b.beside_s);
+    mean_of_known(a.busy_s, b.busy_s), mean_of_known(a.exposed_s, b.exposed_s);
+    a.overlaps = a.overlaps || b.overlaps;
+    // Records of before small ones were counted have the sums alone.
+    if (a.messages.size() != b.messages.size()) {
+      a.messages = {{a.messages.front().collective, a.count(), bytes_of(a)}};
+      mean(a.messages.front().count, b.count()), mean(a.messages.front().bytes, bytes_of(b));
+      continue;
+    }
+    for (std::size_t m = 0; m < a.messages.size(); ++m)
+      mean(a.messages[m].count, b.messages[m].count), mean(a.messages[m].bytes, b.messages[m].bytes);
+  }
 }
 
 }  // namespace
+
+double Exchange::count() const {
+  double sum = 0;
+  for (const Messages& m : messages) sum += m.count;
+  return sum;
+}
+
+bool MeasuredStep::is_timed() const {
+  return std::all_of(exchanges.begin(), exchanges.end(), [](const Exchange& e) { return e.busy_s.has_value(); });
+}
+bool MeasuredStep::overlaps() const {
+  return std::any_of(exchanges.begin(), exchanges.end(), [](const Exchange& e) { return e.overlaps; });
+}
+double MeasuredStep::exposed_s() const {
+  double sum_s = 0;
+  for (const Exchange& e : exchanges) sum_s += e.exposed_s.value_or(0);
+  return sum_s;
+}
+double MeasuredStep::count() const {
+  double sum = 0;
+  for (const Exchange& e : exchanges) sum += e.count();
+  return sum;
+}
 
 double crowding(int ranks_of_machine, std::optional<double> ranks_at_full_speed) {
   return ranks_at_full_speed ? std::max(1.0, ranks_of_machine / *ranks_at_full_speed) : 1.0;
@@ -249,11 +192,12 @@ std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, st
   for (const ObservedCase& observed : cases) {
     const CaseRecord& r = *observed.record;
     if (!r.result.is_ok() || r.identity.workload == "all_reduce") continue;
-    if (const std::optional<MeasuredStep> step = step_of(observed)) {
+    RecordedStep found = recorded_step(observed);
+    if (found.step) {
       records.push_back(&r);
-      measured.push_back(*step);
+      measured.push_back(std::move(*found.step));
     } else
-      left_out.insert(fmt::format("{}: {}", r.identity.workload, why_not(r)));
+      left_out.insert(fmt::format("{}: {}", r.identity.workload, found.why_not));
   }
   const std::vector<std::size_t> groupings = groupings_of(records);
   std::vector<StepFamily> families;
@@ -302,7 +246,7 @@ std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases) {
     if (r.result.sampling && r.result.sampling->is_cold)
       continue;  // steps of training find their gradients in the caches
     const int ranks = r.identity.ranks.value_or(1);
-    const double crowd = crowding(on_one_machine(ranks, machines_of(r)), ranks_at_full_speed(r, observed.processors));
+    const double crowd = crowding(on_one_machine(ranks, machines_of(r)), ranks_at_full_speed(observed));
     points.push_back({link_of(r, "backend"), *collective, ranks, *bytes, *bytes / (*gbs * 1e9) / crowd});
   }
   return points;
@@ -312,15 +256,16 @@ std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families) {
   std::vector<WirePoint> points;
   for (const StepFamily& family : families)
     for (const MeasuredStep& step : family.steps) {
-      // Beside the backward a collective takes longer than alone: it measures the wire only where nothing ran beside
-      // it.
-      if (step.ranks < 2 || step.collectives == 0 || step.overlaps) continue;
-      // The mean of small and large ones stands for both only where both are sent in one way.
-      if (step.small_collectives > 0 && step.small_collectives < step.collectives && step.link.library == "gloo")
-        continue;
+      if (step.ranks < 2) continue;
       const double crowd = crowding(ranks_of_machine(step, step.ranks), step.ranks_at_full_speed);
-      points.push_back({step.link, Collective::all_reduce, step.ranks, step.bytes / step.collectives,
-                        step.communication_s / step.collectives / crowd});
+      for (const Exchange& e : step.exchanges) {
+        // Beside the backward a collective takes longer than alone: it measures the wire only where nothing ran beside
+        // it. Times of small and large ones, or of several kinds, stand for none of them. Rows of experts come when the
+        // last rank has chosen.
+        if (e.overlaps || e.grows_with_imbalance || !e.busy_s || e.messages.size() != 1 || e.count() == 0) continue;
+        const Messages& m = e.messages.front();
+        points.push_back({step.link, m.collective, step.ranks, m.bytes / m.count, *e.busy_s / m.count / crowd});
+      }
     }
   return points;
 }

@@ -140,14 +140,73 @@ constexpr unsigned latency_term = 1, message_term = 2, byte_term = 4;
 // of variances) to be taken: it counts twice for each rank more, far beyond those that were measured.
 constexpr double least_f = 10;
 
-Fit fit_of(Algorithm algorithm, bool between_machines, std::size_t rank_counts, std::span<const Terms> rows) {
-  if (algorithm != Algorithm::direct) return best_fit(latency_term | byte_term, rows);
-  if (!between_machines) return best_fit(message_term | byte_term, rows);
+// A start takes as long as so many steps: base latency over that of a step by NVLink, of NCCL's Simple protocol
+// (src/graph/tuning.cc: baseLatencies, hwLatencies), ring and tree.
+constexpr double nccl_ring_steps_of_a_start = 8.4 / 3.4, nccl_tree_steps_of_a_start = 8.4 / 4.0;
+
+Fit nccl_fit(Algorithm algorithm, std::size_t rank_counts, std::span<const Terms> rows) {
+  if (rank_counts > 1 && rows.size() > most_terms) return best_fit(latency_term | message_term | byte_term, rows);
+  const double of_a_start = algorithm == Algorithm::ring ? nccl_ring_steps_of_a_start : nccl_tree_steps_of_a_start;
+  std::vector<Terms> together(rows.begin(), rows.end());
+  for (Terms& row : together) row[0] += of_a_start * row[1];
+  Fit fit = best_fit(latency_term | byte_term, together);
+  fit.factors[1] = of_a_start * fit.factors[0];
+  return fit;
+}
+
+Fit fit_of(Algorithm algorithm, const Link& link, std::size_t rank_counts, std::span<const Terms> rows) {
+  if (algorithm != Algorithm::direct)
+    return link.library == "nccl" && !link.between_machines ? nccl_fit(algorithm, rank_counts, rows)
+                                                            : best_fit(latency_term | byte_term, rows);
+  if (!link.between_machines) return best_fit(message_term | byte_term, rows);
   const Fit without = best_fit(latency_term | byte_term, rows);
   if (rank_counts < 2 || rows.size() <= most_terms) return without;
   const Fit with = best_fit(latency_term | message_term | byte_term, rows);
   const double left = with.squares / static_cast<double>(rows.size() - most_terms);
   return without.squares - with.squares > least_f * left ? with : without;
+}
+
+double modelled_seconds(const Wire& wire, const Demand& demand) {
+  return wire.latency_s * demand.steps + wire.message_s * demand.messages + wire.seconds_per_byte * demand.bytes;
+}
+
+bool counts(const WirePoint& p) { return p.ranks > 1 && p.seconds > 0 && p.bytes > 0; }
+
+// Of several measurements of one size the mean.
+std::map<Collective, MeasuredCurve> curves_of(const Wire& wire, std::span<const WirePoint> points) {
+  std::map<Collective, int> most_ranks;
+  for (const WirePoint& p : points)
+    if (counts(p)) most_ranks[p.collective] = std::max(most_ranks[p.collective], p.ranks);
+  std::map<Collective, std::map<double, std::pair<double, int>>> sums;  // by what is sent: ratios, and how many
+  for (const WirePoint& p : points) {
+    if (!counts(p) || p.ranks != most_ranks[p.collective]) continue;
+    const Demand demand = demand_of(wire.algorithm, p.collective, p.bytes, p.ranks);
+    auto& [sum, count] = sums[p.collective][demand.bytes];
+    sum += p.seconds / modelled_seconds(wire, demand), ++count;
+  }
+  std::map<Collective, MeasuredCurve> curves;
+  for (const auto& [collective, of_sent] : sums)
+    for (const auto& [sent, ratios] : of_sent) {
+      curves[collective].sent_bytes.push_back(sent);
+      curves[collective].of_model.push_back(ratios.first / ratios.second);
+    }
+  return curves;
+}
+
+// Between two sizes by the logarithm of what is sent; beyond them as the nearest.
+double at(const MeasuredCurve& curve, double sent_bytes) {
+  const auto above = std::upper_bound(curve.sent_bytes.begin(), curve.sent_bytes.end(), sent_bytes);
+  if (above == curve.sent_bytes.begin()) return curve.of_model.front();
+  if (above == curve.sent_bytes.end()) return curve.of_model.back();
+  const auto i = static_cast<std::size_t>(above - curve.sent_bytes.begin());
+  const double share = std::log(sent_bytes / curve.sent_bytes[i - 1]) / std::log(*above / curve.sent_bytes[i - 1]);
+  return curve.of_model[i - 1] + share * (curve.of_model[i] - curve.of_model[i - 1]);
+}
+
+double longer_than_model(const Wire& wire, Collective collective, double sent_bytes) {
+  auto curve = wire.curves.find(collective);
+  if (curve == wire.curves.end()) curve = wire.curves.find(Collective::all_reduce);
+  return curve == wire.curves.end() ? 1 : at(curve->second, sent_bytes);
 }
 
 }  // namespace
@@ -167,7 +226,14 @@ const char* name_of(Algorithm algorithm) {
   return "direct";
 }
 
-std::string Link::text() const { return device + ", " + library + (between_machines ? ", between machines" : ""); }
+std::string Link::text() const {
+  std::string text = device + ", " + library;
+  if (between_machines) text += ", between machines";
+  if (in_graph) text += ", in graphs";
+  if (memory == MessageMemory::registered) text += ", registered memory";
+  if (memory == MessageMemory::windows) text += ", windows";
+  return text;
+}
 
 std::vector<Algorithm> Link::algorithms() const {
   if (library == "gloo") return {Algorithm::direct};
@@ -177,7 +243,7 @@ std::vector<Algorithm> Link::algorithms() const {
 Demand demand_of(Algorithm algorithm, Collective collective, double bytes, int ranks) {
   if (ranks < 2) return {};
   if (algorithm != Algorithm::direct)
-    return {ring_or_tree_steps(algorithm, collective, ranks), 0, ring_or_tree_volume(collective, ranks) * bytes};
+    return {ring_or_tree_steps(algorithm, collective, ranks), 1, ring_or_tree_volume(collective, ranks) * bytes};
   Demand demand = direct(collective, bytes, ranks);
   demand.bytes += head_bytes * demand.messages;
   return demand;
@@ -187,27 +253,28 @@ std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> point
   std::vector<Terms> rows;  // of t = latency * steps + message * messages + per_byte * bytes, divided by the t measured
   std::set<double> sizes;
   std::set<int> ranks;
-  bool between_machines = false;
-  const auto counts = [](const WirePoint& p) { return p.ranks > 1 && p.seconds > 0 && p.bytes > 0; };
+  Link link;
   for (const WirePoint& p : points) {
     if (!counts(p)) continue;
     Terms row = terms_of(algorithm, p);
     for (double& term : row) term /= p.seconds;
     rows.push_back(row);
     sizes.insert(p.bytes), ranks.insert(p.ranks);
-    between_machines = p.link.between_machines;
+    link = p.link;
   }
   if (rows.empty()) return std::nullopt;
   Wire wire{.algorithm = algorithm, .points = rows.size(), .sizes = sizes.size(), .rank_counts = ranks.size()};
-  const unsigned of_steps = algorithm == Algorithm::direct && !between_machines ? message_term : latency_term;
+  const unsigned of_steps = algorithm == Algorithm::direct && !link.between_machines ? message_term : latency_term;
   // One size on one number of ranks does not separate the two: it is taken for all bytes.
   wire.has_latency = least_squares(of_steps | byte_term, rows).has_value();
-  const Fit fit =
-      wire.has_latency ? fit_of(algorithm, between_machines, ranks.size(), rows) : best_fit(byte_term, rows);
+  const Fit fit = wire.has_latency ? fit_of(algorithm, link, ranks.size(), rows) : best_fit(byte_term, rows);
   wire.latency_s = fit.factors[0], wire.message_s = fit.factors[1], wire.seconds_per_byte = fit.factors[2];
   for (const WirePoint& p : points)
     if (counts(p))
-      wire.worst = std::max(wire.worst, std::abs(seconds_of(wire, p.collective, p.bytes, p.ranks) / p.seconds - 1));
+      wire.worst = std::max(
+          wire.worst,
+          std::abs(modelled_seconds(wire, demand_of(algorithm, p.collective, p.bytes, p.ranks)) / p.seconds - 1));
+  wire.curves = curves_of(wire, points);
   return wire;
 }
 
@@ -215,7 +282,7 @@ bool is_refuted(const Wire& wire, const Wire& other) { return wire.worst > 1.5 *
 
 double seconds_of(const Wire& wire, Collective collective, double bytes, int ranks) {
   const Demand demand = demand_of(wire.algorithm, collective, bytes, ranks);
-  return wire.latency_s * demand.steps + wire.message_s * demand.messages + wire.seconds_per_byte * demand.bytes;
+  return modelled_seconds(wire, demand) * longer_than_model(wire, collective, demand.bytes);
 }
 
 }  // namespace assay::host::forecast

@@ -64,11 +64,12 @@ TEST(MeasuredSteps, OneCaseOnSeveralNumbersOfRanksIsAFamily) {
   EXPECT_DOUBLE_EQ(four.step_s, 0.130) << "the mean of two records";
   EXPECT_EQ(four.records, 2);
   EXPECT_DOUBLE_EQ(*four.silent_s, 0.128);
-  EXPECT_DOUBLE_EQ(four.backward_s, 0.030);
-  EXPECT_DOUBLE_EQ(four.communication_s, 0.002);
-  EXPECT_DOUBLE_EQ(four.exposed_s, 0.0015);
-  EXPECT_EQ(four.collectives, 4);
-  EXPECT_FALSE(four.overlaps);
+  ASSERT_EQ(four.exchanges.size(), 1u);
+  EXPECT_DOUBLE_EQ(four.exchanges[0].beside_s, 0.030);
+  EXPECT_DOUBLE_EQ(*four.exchanges[0].busy_s, 0.002);
+  EXPECT_DOUBLE_EQ(*four.exchanges[0].exposed_s, 0.0015);
+  EXPECT_EQ(four.count(), 4);
+  EXPECT_FALSE(four.overlaps());
 }
 
 // One of three machines has two of the four ranks.
@@ -88,8 +89,10 @@ TEST(MeasuredSteps, RanksOfSeveralMachinesShareNoProcessors) {
   EXPECT_EQ(ranks_of_machine(step, 64), 2);
   EXPECT_EQ(ranks_of_machine(step, 1), 1);
   EXPECT_EQ(crowding(2, step.ranks_at_full_speed), 2);
-  EXPECT_EQ(step.small_collectives, 3);
-  EXPECT_EQ(step.small_bytes, 3e3);
+  ASSERT_EQ(step.exchanges[0].messages.size(), 2u);
+  EXPECT_EQ(step.exchanges[0].messages[0].count, 3);
+  EXPECT_EQ(step.exchanges[0].messages[0].bytes, 3e3);
+  EXPECT_EQ(step.exchanges[0].messages[1].count, 1);
   EXPECT_TRUE(wire_points(families).empty()) << "of small and large ones the mean says nothing";
   MeasuredStep on_one = step;
   on_one.machines = 1;
@@ -138,7 +141,7 @@ TEST(MeasuredSteps, FamiliesOfOneLabelAreToldApart) {
   EXPECT_EQ(families[0].label, "ddp strategy=flat size=tiny");
   EXPECT_EQ(families[1].label, "ddp strategy=flat size=small");
   EXPECT_EQ(families[0].doubts, (std::set<std::string>{"contended"}));
-  EXPECT_FALSE(families[0].steps[0].overlaps) << "one rank has nothing to overlap with";
+  EXPECT_FALSE(families[0].steps[0].overlaps()) << "one rank has nothing to overlap with";
   EXPECT_EQ(families[0].steps[0].link.text(), "AMD EPYC, gloo");
 }
 
@@ -146,21 +149,136 @@ TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
   Json failed = ddp_on(2, 90);
   failed["status"] = "failed";
   std::set<std::string> left_out;
-  Json graph = ddp_on(2, 90), split = ddp_on(2, 90);
-  graph["metrics"].erase("communication_ms");
+  Json eager = ddp_on(2, 90), graph = ddp_on(2, 90), context = ddp_on(2, 90), owners = ddp_on(2, 90);
+  eager["metrics"].erase("communication_ms");
+  graph["metrics"].erase("communication_ms"), graph.erase("silent");
   graph["params"]["execution"] = "graph";
-  split["workload"] = "fsdp";
-  split["metrics"].erase("collectives");
-  split["metrics"]["messages"] = metric_of(18);
-  const std::vector<record::CaseRecord> records{ok_record(), failed, graph, split};
+  context["workload"] = "context_parallel";
+  context["metrics"].erase("collectives");
+  context["metrics"]["messages"] = metric_of(18);
+  owners["workload"] = "sharded_optimizer", owners["params"]["variant"] = "broadcast";
+  const std::vector<record::CaseRecord> records{ok_record(), failed, eager, graph, context, owners};
   EXPECT_TRUE(step_families(observed(records), left_out).empty());
-  EXPECT_EQ(left_out,
-            (std::set<std::string>{
-                "ddp: it has no figure 'communication_ms', since nothing times single collectives in a graph; run it "
-                "with execution = \"eager\" ('--set workload.params.execution=eager')",
-                "decoder: it has no figure 'collectives', the number of a step's all-reduces, as ddp has it",
-                "fsdp: what it counts as 'messages' need not be all-reduces, and only steps whose collectives are can "
-                "be expected (those of ddp, which report 'collectives')"}));
+  EXPECT_EQ(
+      left_out,
+      (std::set<std::string>{
+          "context_parallel: what it counts as 'messages' is of several kinds, and no figure says how many of each",
+          "ddp: it has no figure 'communication_ms'; run its experiment again",
+          "ddp: its collectives have no times (as those of a graph), and it has no steps without communication to "
+          "compare its steps with; run its experiment again",
+          "decoder: it has no figure 'collectives', the number of a step's all-reduces, as ddp has it",
+          "sharded_optimizer: its owners send parts one by one, and no figure says how many; of this workload "
+          "variant = \"baseline\" and \"zero1\" can be forecast, of optimizers other than muon"}));
+}
+
+// A step that was captured says how many collectives it has, and how long it takes without them.
+TEST(MeasuredSteps, GraphsHaveNoTimesOfCollectives) {
+  Json graph = ddp_on(2, 90), alone = ddp_on(1, 80);
+  for (Json* r : {&graph, &alone}) {
+    (*r)["metrics"].erase("communication_ms"), (*r)["metrics"].erase("exposed_ms");
+    (*r)["params"]["execution"] = "graph";
+    (*r)["params"]["strategy"] = (*r)["axes"]["strategy"] = "overlap_bucketed";
+    (*r)["device"] = {{"kind", "cuda"}, {"ordinal", 0}, {"name", "NVIDIA H200"}};
+  }
+  alone.erase("silent");
+  alone["metrics"] = Json::object();
+  std::set<std::string> left_out;
+  const auto families_of = [&](const Json& r) {
+    const std::vector<record::CaseRecord> records{r, alone};
+    return step_families(observed(records), left_out);
+  };
+  const auto families = families_of(graph);
+  ASSERT_EQ(families.size(), 1u);
+  ASSERT_EQ(families[0].steps.size(), 2u) << "one rank exchanges nothing";
+  const MeasuredStep& step = families[0].steps[1];
+  EXPECT_FALSE(step.is_timed());
+  EXPECT_TRUE(step.overlaps());
+  EXPECT_EQ(step.count(), 4);
+  EXPECT_DOUBLE_EQ(*step.silent_s, 0.088);
+  EXPECT_DOUBLE_EQ(step.exchanges[0].beside_s, 0.030);
+  EXPECT_FALSE(step.assumes_beside);
+  EXPECT_EQ(step.link.text(), "NVIDIA H200, nccl, in graphs");
+  graph["phases"].erase("backward");
+  const MeasuredStep bare = families_of(graph)[0].steps[1];
+  EXPECT_DOUBLE_EQ(bare.exchanges[0].beside_s, 0.088 * 2 / 3);
+  EXPECT_TRUE(bare.assumes_beside);
+}
+
+TEST(MeasuredSteps, EachWorkloadSaysInItsWayWhatItExchanges) {
+  std::set<std::string> left_out;
+  const auto step_of = [&](const char* workload, const Json& params, const Json& metrics) {
+    Json r = ddp_on(4, 90);
+    r["workload"] = workload, r["axes"] = {{"run.ranks", 4}}, r["params"] = params;
+    r["metrics"] = {{"communication_bytes", metric_of(8e6)}, {"communication_ms", metric_of(2)}};
+    r["metrics"].update(metrics);
+    const std::vector<record::CaseRecord> records{r};
+    const auto families = step_families(observed(records), left_out);
+    return families.empty() ? MeasuredStep{} : families[0].steps[0];
+  };
+  const MeasuredStep fsdp = step_of("fsdp", {{"reshard", true}}, {{"messages", metric_of(40)}});
+  EXPECT_EQ(fsdp.computation, Computation::partly);
+  ASSERT_EQ(fsdp.exchanges.size(), 1u);
+  EXPECT_EQ(fsdp.exchanges[0].messages[0].collective, Collective::all_gather);
+  EXPECT_EQ(fsdp.exchanges[0].messages[0].count, 40);
+  EXPECT_TRUE(fsdp.overlaps());
+  EXPECT_EQ(fsdp.exchanges[0].unhidden, 2);
+
+  const MeasuredStep parts = step_of("tensor_parallel", {{"sequence_parallel", true}}, {{"messages", metric_of(26)}});
+  EXPECT_EQ(parts.computation, Computation::shared);
+  EXPECT_EQ(parts.exchanges[0].messages[0].collective, Collective::all_gather);
+  EXPECT_FALSE(parts.overlaps());
+  const MeasuredStep sums = step_of("tensor_parallel", {{"sequence_parallel", false}}, {{"messages", metric_of(26)}});
+  EXPECT_EQ(sums.exchanges[0].messages[0].collective, Collective::all_reduce);
+
+  const MeasuredStep zero1 = step_of("sharded_optimizer", {{"variant", "zero1"}}, {{"buckets", metric_of(5)}});
+  EXPECT_EQ(zero1.computation, Computation::partly);
+  ASSERT_EQ(zero1.exchanges[0].messages.size(), 2u);
+  EXPECT_EQ(zero1.exchanges[0].messages[0].collective, Collective::reduce_scatter);
+  EXPECT_EQ(zero1.exchanges[0].messages[1].bytes, 4e6);
+  EXPECT_EQ(zero1.count(), 10);
+
+  const MeasuredStep stages =
+      step_of("pipeline_parallel", {{"accumulation_steps", 8}, {"virtual_stages", 2}, {"layers", 16}},
+              {{"messages", metric_of(32)}});
+  EXPECT_EQ(stages.computation, Computation::shared);
+  EXPECT_FALSE(stages.is_timed()) << "times hold waiting for neighbours";
+  EXPECT_EQ(stages.exchanges[0].messages[0].collective, Collective::send_receive);
+  EXPECT_EQ(stages.count(), 6) << "to the last of 4 ranks, and back";
+  EXPECT_DOUBLE_EQ(stages.exchanges[0].messages[0].bytes, 6 * 8e6 / 32);
+  ASSERT_TRUE(stages.pipeline);
+  EXPECT_EQ(stages.pipeline->micro_batches, 8);
+  EXPECT_EQ(stages.pipeline->virtual_stages, 2);
+  EXPECT_EQ(stages.pipeline->layers, 16);
+
+  const Json experts{{"expert_parallel", true}, {"experts", 8}, {"experts_per_token", 2},
+                     {"d_model", 10},           {"layers", 4},  {"first_dense_layers", 1},
+                     {"expert_d_ff", 20}};
+  const MeasuredStep moe = step_of("moe", experts,
+                                   {{"dispatch_bytes", metric_of(3e6)},
+                                    {"combine_bytes", metric_of(1.5e6)},
+                                    {"expert_exchange_ms", metric_of(5)},
+                                    {"expert_exchange_exposed_ms", metric_of(4)},
+                                    {"expert_exchanges", metric_of(16)},
+                                    {"collectives", metric_of(3)},
+                                    {"rank_imbalance", metric_of(1.25)},
+                                    {"active_parameters", metric_of(7200)}});
+  ASSERT_EQ(moe.exchanges.size(), 2u);
+  EXPECT_EQ(moe.exchanges[0].messages[0].collective, Collective::all_to_all);
+  EXPECT_DOUBLE_EQ(moe.exchanges[0].messages[0].bytes, 6e6) << "those that stay on the rank count, as in all_reduce";
+  EXPECT_FALSE(moe.exchanges[0].overlaps);
+  EXPECT_DOUBLE_EQ(*moe.exchanges[0].exposed_s, 0.004);
+  EXPECT_EQ(moe.exchanges[1].messages[0].count, 3);
+  EXPECT_TRUE(moe.exchanges[1].overlaps);
+  ASSERT_TRUE(moe.experts);
+  EXPECT_DOUBLE_EQ(moe.experts->imbalance, 1.25);
+  EXPECT_DOUBLE_EQ(moe.experts->share_of_compute, 3 * 2 * 10 * 20 * 3 / 7200.0);
+  EXPECT_EQ(moe.experts->experts, 8);
+  EXPECT_TRUE(left_out.empty());
+  EXPECT_EQ(step_of("moe", experts, Json::object()).count(), 0);
+  EXPECT_EQ(left_out, (std::set<std::string>{
+                          "moe: it has no figure 'dispatch_bytes', 'combine_bytes', 'expert_exchanges', "
+                          "'expert_exchange_ms', 'expert_exchange_exposed_ms', 'collectives', 'rank_imbalance', "
+                          "'active_parameters'; run its experiment again"}));
 }
 
 // Records of before a parameter existed.

@@ -1,7 +1,10 @@
 #include "forecast/wire.hpp"
 
+#include "forecast/wires.hpp"
+
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 namespace assay::host::forecast {
@@ -154,6 +157,65 @@ TEST(Wire, NeitherIsBelowZero) {
                                        {a_link, Collective::all_reduce, 2, 1e6, 1e-4}};
   EXPECT_EQ(fitted(Algorithm::ring, falling)->seconds_per_byte, 0);
   EXPECT_GT(fitted(Algorithm::ring, falling)->latency_s, 0);
+}
+
+// A collective must be started, whatever the ranks.
+TEST(Wire, NcclStartsACollectiveAndPassesParts) {
+  const Link nccl{"NVIDIA H200", "nccl"};
+  const Wire nvlink{.algorithm = Algorithm::ring, .latency_s = 3e-6, .message_s = 9e-6, .seconds_per_byte = 1 / 300e9};
+  const auto of = [&](std::vector<int> ranks, Link link) {
+    std::vector<WirePoint> points = points_of(nvlink, std::move(ranks));
+    for (WirePoint& p : points) p.link = link;
+    return fitted(Algorithm::ring, points);
+  };
+  const auto several = of({2, 4}, nccl);
+  ASSERT_TRUE(several);
+  EXPECT_NEAR(several->latency_s / 3e-6, 1, 1e-6);
+  EXPECT_NEAR(several->message_s / 9e-6, 1, 1e-6);
+  const std::vector<WirePoint> two{{nccl, Collective::all_reduce, 2, 8, 15e-6},
+                                   {nccl, Collective::all_reduce, 2, 3e9, 10e-3 + 15e-6}};
+  const auto one = fitted(Algorithm::ring, two);
+  ASSERT_TRUE(one);
+  EXPECT_NEAR(seconds_of(*one, Collective::all_reduce, 8, 2), 15e-6, 1e-12);
+  EXPECT_NEAR(one->message_s / one->latency_s, 8.4 / 3.4, 1e-9) << "as NCCL's model of its costs has it";
+  EXPECT_NEAR(seconds_of(*one, Collective::all_reduce, 8, 4) / 15e-6, (8.4 + 6 * 3.4) / (8.4 + 2 * 3.4), 1e-6);
+  EXPECT_EQ(of({2}, {"NVIDIA H200", "nccl", true})->message_s, 0) << "between machines each step waits for the network";
+}
+
+// No straight line has the times of all sizes.
+TEST(Wire, AMeasuredSizeTakesWhatItTook) {
+  std::vector<WirePoint> points;
+  for (const auto& [bytes, seconds] : {std::pair(1e6, 20e-6), {1e7, 50e-6}, {1e8, 500e-6}})
+    points.push_back({a_link, Collective::all_reduce, 2, bytes, seconds});
+  const auto wire = fitted(Algorithm::ring, points);
+  ASSERT_TRUE(wire);
+  EXPECT_GT(wire->worst, 0.05);
+  for (const WirePoint& p : points)
+    EXPECT_NEAR(seconds_of(*wire, Collective::all_reduce, p.bytes, 2) / p.seconds, 1, 1e-9) << p.bytes;
+  const double between_s = seconds_of(*wire, Collective::all_reduce, 3e7, 2);
+  EXPECT_GT(between_s, 50e-6);
+  EXPECT_LT(between_s, 500e-6);
+  // On more ranks, and of other kinds, sizes are as far from the model as these.
+  Wire model = *wire;
+  model.curves.clear();
+  EXPECT_NEAR(
+      seconds_of(*wire, Collective::all_reduce, 1e7 / 1.5, 4) / seconds_of(model, Collective::all_reduce, 1e7 / 1.5, 4),
+      50e-6 / seconds_of(model, Collective::all_reduce, 1e7, 2), 1e-9);
+  EXPECT_NEAR(seconds_of(*wire, Collective::all_gather, 2e7, 2) / seconds_of(model, Collective::all_gather, 2e7, 2),
+              50e-6 / seconds_of(model, Collective::all_reduce, 1e7, 2), 1e-9);
+}
+
+TEST(Wire, TheNearestLinkIsTaken) {
+  const Link plain{"NVIDIA H200", "nccl"};
+  Link graph = plain, windows = plain;
+  graph.in_graph = true;
+  windows.in_graph = true, windows.memory = MessageMemory::windows;
+  EXPECT_EQ(windows.text(), "NVIDIA H200, nccl, in graphs, windows");
+  const Wires wires{{plain, {true_wire}}, {windows, {true_wire}}, {Link{"AMD EPYC", "gloo"}, {true_wire}}};
+  ASSERT_TRUE(nearest(wires, graph));
+  EXPECT_EQ(nearest(wires, graph)->first, plain) << "memory counts for more";
+  EXPECT_EQ(nearest(wires, windows)->first, windows);
+  EXPECT_FALSE(nearest(wires, {"NVIDIA H200", "nccl", true}));
 }
 
 TEST(Wire, OneRankHasNoLink) {

@@ -169,7 +169,7 @@ struct Reports {
 
 TEST(ExpertRanks, ReportsAreOfAStep) {
   const ExpertLoad load{.forwards = 8, .rank_imbalance = 1.5, .dispatched_bytes = 400, .combined_bytes = 200};
-  const comm::Totals totals{.busy_ms = 8, .exposed_ms = 2};
+  const comm::Totals totals{.collectives = 48, .busy_ms = 8, .exposed_ms = 2};
   Reports reports;
   report_expert_ranks(reports, load, totals, 0);
   EXPECT_TRUE(reports.by_name.empty());
@@ -177,6 +177,7 @@ TEST(ExpertRanks, ReportsAreOfAStep) {
   EXPECT_EQ(reports.by_name.at("rank_imbalance"), 1.5);
   EXPECT_EQ(reports.by_name.at("dispatch_bytes"), 100);
   EXPECT_EQ(reports.by_name.at("combine_bytes"), 50);
+  EXPECT_EQ(reports.by_name.at("expert_exchanges"), 12);
   EXPECT_EQ(reports.by_name.at("expert_exchange_ms"), 2);
   EXPECT_EQ(reports.by_name.at("expert_exchange_exposed_ms"), 0.5);
 }

@@ -41,9 +41,11 @@ inline constexpr auto expert_exchange_exposed_ms_metric = Metric::per_case("expe
                                                               .unit("ms")
                                                               .lower_is_better()
                                                               .help("for so long the computation waited for them");
+inline constexpr auto expert_exchanges_metric =
+    Metric::per_case("expert_exchanges").help("exchanges of counts and of rows in a step");
 inline constexpr auto expert_rank_metrics =
     table(rank_imbalance_metric, largest_rank_imbalance_metric, dispatch_bytes_metric, combine_bytes_metric,
-          expert_exchange_ms_metric, expert_exchange_exposed_ms_metric);
+          expert_exchanges_metric, expert_exchange_ms_metric, expert_exchange_exposed_ms_metric);
 
 // `load` and `totals` are of this many measured steps; the totals are those of the experts' communicator.
 template <class Launch>
@@ -55,6 +57,7 @@ void report_expert_ranks(const Launch& launch, const ExpertLoad& load, const com
   launch.report(largest_rank_imbalance_metric, load.largest_rank_imbalance);
   launch.report(dispatch_bytes_metric, static_cast<double>(load.dispatched_bytes) / steps);
   launch.report(combine_bytes_metric, static_cast<double>(load.combined_bytes) / steps);
+  launch.report(expert_exchanges_metric, static_cast<double>(totals.collectives) / steps);
   launch.report(expert_exchange_ms_metric, totals.busy_ms / steps);
   launch.report(expert_exchange_exposed_ms_metric, totals.exposed_ms / steps);
 }
