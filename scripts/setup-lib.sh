@@ -10,6 +10,7 @@
 #                                assay_unit_tests=OFF before it: without the programs of tests labelled unit
 #
 # Environment: ASSAY_JOBS=N (compilers at once), ASSAY_SKIP_PACKAGES=1 (leave the system's packages alone),
+# ASSAY_ONEDNN=build (runs build_onednn first; without it or when it fails, the distribution's oneDNN serves),
 # ASSAY_CUDA=ON|OFF (the CUDA device must be built, or must not; otherwise it is where all it needs is there, and in the
 # preset release where there is a GPU too), CUDAARCHS (the GPUs that it is built for), ASSAY_QUICK_KERNELS=1 (in the preset ci
 # they are compiled quickly and not optimised: only to see that they compile).
@@ -341,6 +342,9 @@ build_preset() ( # PRESET [TARGET...]
   [[ ${ASSAY_CUDA:-AUTO} =~ ^(AUTO|ON|OFF)$ ]] || die 2 "ASSAY_CUDA is '$ASSAY_CUDA'; expected ON, OFF or AUTO"
   mapfile -t cuda < <(cuda_options "$preset")
   [[ -z ${cuda[*]} || ${cuda[0]} == -DASSAY_CUDA=OFF ]] || ensure_cudnn_frontend
+  if [[ ${ASSAY_ONEDNN:-} == build && ! -d $assay_root/.deps/onednn ]]; then
+    "$assay_root/scripts/build_onednn" || say "going on with the distribution's oneDNN"
+  fi
   # Always given, empty too: a build folder remembers a ccache that has since been removed.
   local ccache
   ccache=$(command -v ccache || true)

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness.hpp"
@@ -335,12 +336,13 @@ TEST(Matmul, ShapesThatTheGpuRefusesOrClears) {
 }
 
 // Of the backend's own there is none; oneDNN makes the map of a primitive's arguments, and its packing GEMM the buffers
-// for its threads' panels, on each call. A handful, and no more than a handful.
+// for its threads' panels, on each call. A handful, and no more than a handful: oneDNN 3.7 makes 22 for each thread.
 TEST(Matmul, AllocatesNothingOfItsOwnInASecondExecution) {
   assay_device_info info{};
   info.struct_size = sizeof info;
   ASSERT_EQ(Session::get().api().info(Session::get().device(), &info), ASSAY_OK);
-  const auto handful = static_cast<std::uint64_t>(16 + 8 * info.compute_units);
+  const bool is_onednn_3 = std::string_view(info.libraries).starts_with("oneDNN 3.");
+  const auto handful = static_cast<std::uint64_t>(16 + (is_onednn_3 ? 24 : 8) * info.compute_units);
   for (const Types& t : type_pairs())
     for (const bool transpose_a : {false, true}) {
       const DeviceTensor a(t.input, {256, 256}), b(t.input, {256, 512}), c(t.output, {256, 512});

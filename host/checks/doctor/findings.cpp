@@ -184,6 +184,15 @@ Texts slow_clock(const Facts& f) {
                           m.clock_ns > 0 ? fmt::format(", and a look at it takes {:.0f} ns", m.clock_ns) : ""));
 }
 
+// Later versions multiply bf16 faster with AMX; with AVX-512 alone they are not faster.
+Texts old_onednn(const Facts& f) {
+  const DeviceKind* cpu = f.kind("cpu");
+  if (!cpu || !cpu->is_usable()) return {};
+  const std::string& libraries = cpu->devices.front().libraries;
+  return when(libraries.starts_with("oneDNN 2.") && libraries.find("core_amx") != std::string::npos,
+              fmt::format("{} makes the products of a processor with AMX", libraries.substr(0, libraries.find(';'))));
+}
+
 Texts balancing(const Facts& f) {
   return when(f.machine.numa_nodes > 1 && f.machine.numa_balancing.value_or(false),
               fmt::format("the kernel balances pages over the {} nodes", f.machine.numa_nodes));
@@ -322,6 +331,8 @@ constexpr FindingRow rows[] = {
     {"cpu.turbo", note, "clocks depend on heat and on how many processors are busy",
      "for figures of other days: echo 0 > /sys/devices/system/cpu/cpufreq/boost, or 1 > .../intel_pstate/no_turbo",
      turbo},
+    {"cpu.onednn", note, "bf16 products leave a part of AMX unused",
+     "scripts/build_onednn builds a later one, which the next build of assay takes", old_onednn},
     {"cpu.numa_balancing", note, "pages move while a step runs", "sysctl kernel.numa_balancing=0 (as root)", balancing},
     {"memory.low", warning, "cases end as oom, or the kernel reclaims pages while they are measured",
      "end what holds memory; `assay plan` predicts what a case takes", little_memory},

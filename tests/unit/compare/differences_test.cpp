@@ -48,6 +48,18 @@ TEST(DifferencesOfEnvironment, OnlyWhatDiffersAndTheDeviceFirst) {
   EXPECT_EQ(differences.items[1].values, (std::vector<std::string>{"Linux 6.1", "Linux 6.2"}));
 }
 
+// The code that a case ran is another, so each of its names and contents is listed.
+TEST(DifferencesOfEnvironment, TwoVersionsOfOneDnn) {
+  Json before = with_libraries("oneDNN 2.6.3; products up to avx512_core_bf16; OpenMP 4.5, 2 threads");
+  Json after = with_libraries("oneDNN 3.7.2; products up to avx512_core_bf16; OpenMP 4.5, 2 threads");
+  before["libraries"] = {{"libdnnl.so.2", "a1"}, {"libc.so.6", "c1"}};
+  after["libraries"] = {{"libdnnl.so.3", "a2"}, {"libc.so.6", "c1"}};
+  const Differences differences = find_differences({side_of(0, {run_of({before})}), side_of(1, {run_of({after})})});
+  ASSERT_FALSE(differences.items.empty());
+  EXPECT_EQ(differences.items[0].item, "driver and libraries");
+  EXPECT_EQ(differences.items[0].values, (std::vector<std::string>{"oneDNN 2.6.3", "oneDNN 3.7.2"}));
+}
+
 TEST(DifferencesOfEnvironment, SettingsThatAreNoAxis) {
   Json more = record_of({}, {1});
   more["settings"]["measure.warmup"] = 50;

@@ -66,6 +66,10 @@ const std::map<std::string, std::function<void(Facts&)>> spoilt{
     {"cpu.clock", [](Facts& f) { f.machine.clock_ns = 900; }},
     {"cpu.frequency", [](Facts& f) { f.machine.governors.clear(); }},
     {"cpu.turbo", [](Facts& f) { f.machine.turbo = true; }},
+    {"cpu.onednn",
+     [](Facts& f) {
+       f.devices[0].devices[0].libraries = "oneDNN 2.6.3; products up to avx512_core_amx; OpenMP 4.5, 48 threads";
+     }},
     {"cpu.numa_balancing", [](Facts& f) { f.machine.numa_nodes = 2, f.machine.numa_balancing = true; }},
     {"memory.low", [](Facts& f) { f.machine.memory_total_mib = 64000, f.machine.memory_available_mib = 900; }},
     {"memory.swap", [](Facts& f) { f.machine.swap_used_mib = 3000; }},
@@ -135,6 +139,21 @@ TEST(Findings, NeighboursAreNamed) {
   const auto findings = findings_of(facts);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].what, "others use 3.9 of 48 processors: cc1plus (4711, 98%), ninja (4712, 5%)");
+}
+
+TEST(Findings, OneDnnIsOldOnlyForAmxAndBeforeVersion3) {
+  Facts facts = sound_facts();
+  std::string& libraries = facts.devices[0].devices[0].libraries;
+  for (const char* sound : {"oneDNN 2.6.3; products up to avx512_core_bf16; OpenMP 4.5, 2 threads; kernels avx512",
+                            "oneDNN 3.7.2; products up to avx512_core_amx; OpenMP 4.5, 2 threads; kernels avx512"}) {
+    libraries = sound;
+    EXPECT_EQ(found(facts), Names{}) << sound;
+  }
+  libraries = "oneDNN 2.6.3; products up to avx512_core_amx; OpenMP 4.5, 2 threads; kernels avx512";
+  const auto findings = findings_of(facts);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].what, "oneDNN 2.6.3 makes the products of a processor with AMX");
+  EXPECT_TRUE(std::string(findings[0].row->remedy).starts_with("scripts/build_onednn "));
 }
 
 TEST(Findings, EachIsARowOfThePage) {
