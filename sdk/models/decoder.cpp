@@ -403,10 +403,17 @@ void DecoderModel::plan_buffers() {
     forward_by(recorder, tokens, &tokens, n, last);
     if (config_.backward) backward_by(recorder, tokens, tokens, n, last, nullptr);
   };
+  if (!config_.stage.is_whole()) {  // other micro-batches run between the two
+    is_planning_ = true;
+    train::plan_step_in_two_parts(
+        plan_, [&](compute::Backend& recorder) { forward_by(recorder, tokens, &tokens, n, last); },
+        [&](compute::Backend& recorder) { backward_by(recorder, tokens, tokens, n, last, nullptr); });
+    is_planning_ = false;
+    return;
+  }
   const train::ParameterSet& gradients = residence_.kept ? *residence_.kept : set_;
   is_planning_ = true;
-  const bool borrows = config_.backward && !accumulates && config_.stage.is_whole();
-  train::plan_step(plan_, borrows ? &gradients : nullptr, step);
+  train::plan_step(plan_, config_.backward && !accumulates ? &gradients : nullptr, step);
   if (residence_.blocks) residence_.blocks->plan(step);
   is_planning_ = false;
 }

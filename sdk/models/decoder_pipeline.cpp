@@ -103,16 +103,20 @@ DecoderPipeline::DecoderPipeline(const DecoderConfig& config, const train::Param
                               {config_.rows(), config_.d_model}, Use::outlives_steps));
     return ids;
   };
+  std::size_t shared_bytes = 0;
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     chunks_.push_back(
         std::make_unique<DecoderModel>(config_of_chunk(config_, static_cast<std::int64_t>(chunk)), set, chunks[chunk]));
     const auto elements = static_cast<std::int64_t>(chunks_.back()->activation_bytes() / sizeof(float));
+    shared_bytes = std::max(shared_bytes, chunks_.back()->plan().borrowed_bytes());
     activations_.emplace_back();
     for (std::int64_t place = 0; place < schedule_.activation_places()[chunk]; ++place)
       activations_.back().push_back(
           plan_.add("chunk." + std::to_string(chunk) + ".activations." + std::to_string(place), DType::f32, {elements},
                     Use::outlives_steps));
   }
+  shared_ =
+      plan_.add("shared", DType::f32, {static_cast<std::int64_t>(shared_bytes / sizeof(float))}, Use::outlives_steps);
   // The losses of all micro-batches are added up where the last one's is made.
   if (has_head() && activations_.back().size() != 1)
     throw Error(ASSAY_INTERNAL, "the last stage of a pipeline has several micro-batches at a time; expected one");
@@ -126,7 +130,7 @@ DecoderPipeline::DecoderPipeline(const DecoderConfig& config, const train::Param
 
 DecoderModel& DecoderPipeline::bound(std::int64_t chunk, std::int64_t place) const {
   const auto c = static_cast<std::size_t>(chunk);
-  chunks_[c]->bind(nullptr, plan_[activations_[c][static_cast<std::size_t>(place)]].data);
+  chunks_[c]->bind(plan_[shared_].data, plan_[activations_[c][static_cast<std::size_t>(place)]].data);
   return *chunks_[c];
 }
 

@@ -101,10 +101,14 @@ TEST(DecoderPipeline, HasMemoryForTheMicroBatchesThatItKeeps) {
     const std::vector<DecoderParameters> chunks = add_chunk_parameters(set, c);
     return DecoderPipeline(c, set, chunks).activation_bytes();
   };
+  struct Bytes {
+    std::size_t of_micro_batch, shared;
+  };
   const auto chunk_bytes = [](const DecoderConfig& c) {
     train::ParameterSet set(c.precision);
     const std::vector<DecoderParameters> chunks = add_chunk_parameters(set, c);
-    return DecoderModel(config_of_chunk(c, 0), set, chunks[0]).activation_bytes();
+    const DecoderModel chunk(config_of_chunk(c, 0), set, chunks[0]);
+    return Bytes{chunk.activation_bytes(), chunk.plan().borrowed_bytes()};
   };
   const DecoderConfig c = in_stages(3, 1, 6);
   constexpr std::size_t message = 2 * 16 * 32 * 4;
@@ -112,9 +116,19 @@ TEST(DecoderPipeline, HasMemoryForTheMicroBatchesThatItKeeps) {
     const DecoderConfig own = of_rank(c, rank);
     const train::PipelineSchedule schedule(pipeline_shape(own), rank);
     const auto messages = static_cast<std::size_t>(schedule.receive_places() + 2);
-    EXPECT_EQ(bytes_of(own), static_cast<std::size_t>(3 - rank) * chunk_bytes(own) + messages * message + 256)
+    const Bytes bytes = chunk_bytes(own);
+    EXPECT_EQ(bytes_of(own),
+              static_cast<std::size_t>(3 - rank) * bytes.of_micro_batch + bytes.shared + messages * message + 256)
         << "rank " << rank;
   }
+  // Made again, all that is kept of a layer is its input; tables of the rotation are kept beside.
+  DecoderConfig made_again = of_rank(c, 1);
+  made_again.checkpointing = true;
+  const Bytes kept = chunk_bytes(of_rank(c, 1)), inputs = chunk_bytes(made_again);
+  const auto layers = static_cast<std::size_t>(config_of_chunk(made_again, 0).layers);
+  EXPECT_EQ(inputs.of_micro_batch, layers * message + 2 * 16 * 8 * 4);
+  EXPECT_GT(kept.of_micro_batch, 3 * inputs.of_micro_batch);
+  EXPECT_GT(inputs.shared, message);
 }
 
 TEST(DecoderStages, RefuseWhatTheyCannotShare) {

@@ -3,8 +3,9 @@
 // its own layers; their parameters are in one set.
 //
 // A chunk works on several micro-batches in turn (train/pipeline_schedule.hpp): for each that is between its forward
-// and its backward there is memory for all temporary tensors of the chunk. Messages have memory of their own, so that
-// what comes does not wait for a place, and what goes is not overwritten.
+// and its backward there is memory for what backward reads of forward. All else of a forward or a backward lies in one
+// memory, which all chunks share. Messages have separate memory, so that what comes does not wait for a place, and what
+// goes is not overwritten.
 //
 // Threads: all calls come from the backend's thread.
 #pragma once
@@ -67,6 +68,7 @@ class DecoderPipeline final : public train::Model {
   train::PipelineSchedule schedule_;
   std::vector<std::unique_ptr<DecoderModel>> chunks_;
   std::vector<std::vector<Id>> activations_;  // by chunk and place
+  Id shared_ = 0;                             // what is alive within a forward or a backward alone
   std::vector<Id> received_, sent_;           // by place
   Id loss_ = 0;
 };
