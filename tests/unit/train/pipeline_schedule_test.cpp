@@ -164,6 +164,58 @@ TEST(PipelineSchedule, KeepsFewActivations) {
   }
 }
 
+// The time of a step whose forwards take 1 and backwards 2, on ranks whose works run one after the other, and so do
+// their messages, which take no time: each starts when all works before it are done and its opposite has started.
+std::int64_t time_of_step(const std::vector<PipelineSchedule>& ranks) {
+  struct Rank {
+    std::size_t at = 0;
+    std::int64_t works_end = 0, messages_end = 0, posted = -1;  // the latter of the message that waits
+    std::map<std::int64_t, std::int64_t> came;                  // by place
+  };
+  std::vector<Rank> state(ranks.size());
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      Rank& own = state[r];
+      for (const auto& actions = ranks[r].actions(); own.at < actions.size();) {
+        const PipelineAction& a = actions[own.at];
+        if (a.kind == Kind::forward || a.kind == Kind::backward) {
+          const std::int64_t ready = a.read_place >= 0 ? own.came.at(a.read_place) : 0;
+          own.works_end = std::max(own.works_end, ready) + (a.kind == Kind::forward ? 1 : 2);
+          ++own.at;
+          goes_on = true;
+          continue;
+        }
+        own.posted = std::max(own.works_end, own.messages_end);
+        const auto peer = static_cast<std::size_t>(a.peer);
+        Rank& other = state[peer];
+        if (other.posted < 0 || ranks[peer].actions()[other.at].peer != static_cast<std::int64_t>(r)) break;
+        const std::int64_t end = std::max(own.posted, other.posted);
+        const PipelineAction& there = ranks[peer].actions()[other.at];
+        (a.kind == Kind::receive ? own.came[a.place] : other.came[there.place]) = end;
+        for (Rank* each : {&own, &other}) each->messages_end = end, each->posted = -1, ++each->at;
+        goes_on = true;
+      }
+    }
+  }
+  std::int64_t end = 0;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    EXPECT_EQ(state[r].at, ranks[r].actions().size()) << "rank " << r;
+    end = std::max(end, state[r].works_end);
+  }
+  return end;
+}
+
+// The formula is of messages that never wait for one another; here those of a rank go one after the other.
+TEST(PipelineSchedule, HasTheBubbleOfTheFormula) {
+  for (const PipelineShape& shape : shapes()) {
+    const std::int64_t work = 3 * shape.virtual_stages * shape.micro_batches;
+    const std::int64_t time = time_of_step(schedules_of(shape));
+    const double idle = static_cast<double>(time - work) / static_cast<double>(time);
+    EXPECT_NEAR(idle, pipeline_bubble_share(shape), 1e-9) << text_of(shape);
+  }
+}
+
 TEST(PipelineSchedule, RefusesWhatTheInterleavedOrderDoesNotServe) {
   const auto refusal = [](const PipelineShape& shape) {
     try {
