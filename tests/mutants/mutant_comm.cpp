@@ -464,7 +464,7 @@ void MutantCommunicator::run_send_receive(const Tensor& send, std::int32_t to, c
 
 void MutantCommunicator::run_send(const Tensor& x, std::int32_t to) {
   const Bytes now = bytes_of(x);
-  const Bytes before = std::exchange(sent_before_, now);
+  Bytes before = std::exchange(sent_before_, now);
   const bool another = was_other(before, now) && before.size() == now.size();
   if (another && breaks("send.the_one_before")) put(before, x);
   done(real_->send(x, to));
@@ -474,7 +474,7 @@ void MutantCommunicator::run_receive(const Tensor& x, std::int32_t from) {
   const Bytes there = bytes_of(x);
   done(real_->receive(x, from));
   const Bytes now = bytes_of(x);
-  const Bytes before = std::exchange(received_before_, now);
+  Bytes before = std::exchange(received_before_, now);
   if (x.elements() > 0 && there != now && breaks("receive.does_nothing")) put(there, x);
   if (was_other(before, now) && before.size() == now.size() && breaks("receive.the_one_before")) put(before, x);
   if (has_number(last_element(x)) && breaks("receive.last_element_off")) twice_as_large(last_element(x));

@@ -237,7 +237,8 @@ std::vector<TriedCase> make_cases() {
   std::string one_by_one = decoder_model;
   one_by_one.replace(one_by_one.find("batch_size = 2"), 14, "batch_size = 1\naccumulation_steps = 4");
   add("pipeline_parallel", "stages", one_by_one, 2);
-  cases.back().only = {"send", "receive", "wait", "copy", "fill"};
+  // Not those of waiting: they hold messages back, for which the other rank of a pair would wait forever.
+  cases.back().only = {"send", "receive"};
   std::string in_four_stages = one_by_one;
   in_four_stages.replace(in_four_stages.find("layers = 2"), 10, "layers = 4\nvirtual_stages = 2");
   add("pipeline_parallel", "interleaved", in_four_stages, 2);
