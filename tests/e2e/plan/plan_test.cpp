@@ -126,11 +126,6 @@ INSTANTIATE_TEST_SUITE_P(
                  .params = even_decoder,
                  .run = "ranks = 2\nthreads = 1",
                  .sweep = "activation_checkpointing = [false, true]"}},
-        Trained{"pipeline_parallel",
-                {.plugin = "pipeline_parallel",
-                 .params = even_decoder + "accumulation_steps = 4\n",
-                 .run = "ranks = 2\nthreads = 1",
-                 .sweep = "activation_checkpointing = [false, true]\nprecision = [\"fp32\", \"bf16\"]"}},
         Trained{"encoder_decoder",
                 {.plugin = "encoder_decoder",
                  .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "
