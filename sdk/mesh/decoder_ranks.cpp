@@ -37,6 +37,7 @@ models::DecoderTrainer DecoderRanks::make_trainer() {
     case Shares::tokens:
       parts_.emplace(config.model.context.rank, config.model.context.ranks);
       return models::DecoderTrainer(host_, config, *parts_);
+    case Shares::stages: stages_.emplace(); break;
   }
   return models::DecoderTrainer(host_, config);
 }
@@ -49,16 +50,31 @@ train::GradientExchange& DecoderRanks::exchange() {
 
 void DecoderRanks::enqueue_step(const train::StepMarks& marks) {
   if (update_) return update_->enqueue(marks);
+  if (has_stages())
+    return accounted_step(trainer_, [&] {
+      trainer_.enqueue_stages(stages_->exchange(), marks);
+      update_if_there_is_one(trainer_, marks);
+    });
+  if (stages_) return training_step(trainer_, marks);
   training_step(trainer_, marks, exchange());
 }
 
-// Of ranks that split products the record adds up the work: all have the batch once.
+void DecoderRanks::enqueue_without_communication() {
+  if (update_) return update_->enqueue_without_communication();
+  if (!has_stages()) return trainer_.enqueue_step();
+  accounted_step(trainer_, [&] {
+    trainer_.enqueue_stages(nullptr, train::StepMarks());
+    update_if_there_is_one(trainer_, train::StepMarks());
+  });
+}
+
+// Of ranks that split products or layers the record adds up the work: all have the batch once.
 Work DecoderRanks::work() const {
   const models::DecoderConfig& model = strategy_.trainer.model;
   Work work = models::decoder_training_work(model);
   for (std::uint64_t* of : {&work.flops, &work.items}) {
-    const auto rank = static_cast<std::uint64_t>(model.split.rank),
-               ranks = static_cast<std::uint64_t>(model.split.ranks);
+    const auto rank = static_cast<std::uint64_t>(model.split.rank + model.stages.rank),
+               ranks = static_cast<std::uint64_t>(model.split.ranks * model.stages.ranks);
     *of = *of / ranks + (rank < *of % ranks ? 1 : 0);
   }
   if (update_) work.bytes = update_->moved_bytes();
@@ -101,12 +117,12 @@ void DecoderRanks::take_messages() {
 }
 
 void DecoderRanks::set_up(const Launch& launch) {
-  const auto enqueue = [&] { update_ ? update_->enqueue_without_communication() : trainer_.enqueue_step(); };
+  const auto enqueue = [&] { enqueue_without_communication(); };
   trainer_.setup(
       launch, [&] { parallel::enqueue_beside_collectives(trainer_, strategy_.left_multiprocessors, enqueue); },
       setup_moments(launch));
   if (!steps_.communicate()) open_communicator(steps_, host_, launch, strategy_.collectives, trainer_);
-  if (parts_)
+  if (parts_ || stages_)
     steps_.communicator().register_memory(trainer_.activation_memory().data(), trainer_.activation_memory().bytes());
   choose_bucket_bytes(launch);
   prepare_step(launch, bucket_bytes_);
@@ -165,6 +181,7 @@ void DecoderRanks::reach_ranks(bool silent) {
   comm::Communicator* const communicator = silent ? nullptr : &steps_.communicator();
   if (blocks_) blocks_->use(communicator);
   if (parts_) parts_->use(communicator);
+  if (stages_) stages_->use(communicator);
   // These two have a communicator in any case, which is silent by itself.
   if (gradients_) gradients_->use(steps_.communicator());
   if (update_) update_->use(steps_.communicator());

@@ -19,6 +19,10 @@ void validate(const Strategy& strategy) {
       if (gradients || update)
         refuse("shares columns, whose gradients are a rank's own; leave gradients and update out");
       break;
+    case Shares::stages:
+      if (gradients || update)
+        refuse("shares stages, whose gradients are a rank's own; leave gradients and update out");
+      break;
     case Shares::tokens:
       if (!gradients || strategy.gradients->reduction != comm::Reduction::sum)
         refuse("shares tokens, and a rank's gradients are terms of a sum; expected gradients that are summed");

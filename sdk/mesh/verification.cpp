@@ -42,6 +42,12 @@ verification::SharedModel shared_tokens(models::DecoderConfig model) {
           .same = "of all ranks identical to the bit; "};
 }
 
+// Each parameter is one rank's, which makes the whole gradient by it.
+verification::SharedModel stages(models::DecoderConfig model) {
+  model.stages = {};
+  return {.in_stages = true, .one_batch = verification::decoder_tolerance(model), .compared = "each rank's stages"};
+}
+
 bool holds(const std::vector<train::ElementRange>& ranges, const train::ElementRange& piece) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [&](const train::ElementRange& r) { return r.begin <= piece.begin && piece.end <= r.end; });
@@ -120,6 +126,7 @@ Verified DecoderRanks::verify(const Launch& launch) {
     case Shares::columns:
       return check({.one_batch = tolerance_of_columns(model), .compared = "each rank's part", .common = " of norms"});
     case Shares::tokens: return check(shared_tokens(model));
+    case Shares::stages: return check(stages(model));
   }
   return check_replicas(launch);
 }

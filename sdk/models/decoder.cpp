@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 
+#include <assay/models/decoder_pipeline.hpp>
 #include <assay/train/unbound_memory.hpp>
 
 #include "decoder_scores.hpp"
@@ -153,6 +154,7 @@ void DecoderConfig::validate() const {
   validate_scores(*this);
   if (is_split()) validate_split(*this);
   if (shares_context()) validate_context(*this);
+  if (is_pipelined()) validate_stages(*this);
   if (experts.any()) validate_experts(*this);
 }
 
@@ -197,15 +199,18 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
                    by_outputs(prefix + "attn.kv_a_proj.weight", a.down_width(), c.d_model)});
     p.latent.kv_a = p.q + 1;
   };
-  const auto prefix_of = [](std::int64_t layer) { return "layers." + std::to_string(layer) + "."; };
-  DecoderParameters ids;
+  const auto prefix_of = [&](std::int64_t layer) {
+    return "layers." + std::to_string(c.stage.first_layer + layer) + ".";
+  };
+  DecoderParameters ids{};
   ids.layers.resize(static_cast<std::size_t>(c.layers));
   const auto of_words = [](train::Parameter table) {
     table.row_parts = 0;
     return table;
   };
-  if (!c.tied_embeddings) ids.lm_head = set.add({of_words(by_outputs("lm_head.weight", c.vocab_size, c.d_model))});
-  if (!c.is_split()) add_norm(ids.ln_final, "ln_final.weight");
+  if (!c.tied_embeddings && c.stage.has_head)
+    ids.lm_head = set.add({of_words(by_outputs("lm_head.weight", c.vocab_size, c.d_model))});
+  if (!c.is_split() && c.stage.has_head) add_norm(ids.ln_final, "ln_final.weight");
   for (std::int64_t l = c.layers - 1; l >= 0; --l) {
     const std::string prefix = prefix_of(l);
     DecoderLayerParameters& p = ids.layers[static_cast<std::size_t>(l)];
@@ -244,6 +249,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     }
     if (!c.is_split()) add_norm(p.ln1, prefix + "ln1.weight");
   }
+  if (!c.stage.has_embedding) return ids;
   train::Parameter embeddings = of_words(by_inputs("token_embeddings.weight", c.vocab_size, c.d_model));
   if (!c.tied_embeddings) embeddings.init_std = 1.0F;
   ids.embeddings = set.add({std::move(embeddings)});
@@ -378,8 +384,9 @@ void DecoderModel::plan_buffers() {
   if (config_.keep_logits) kept_logits_ = plan_.add("logits.kept", act, {n, config_.vocab_size}, Use::result);
   // Those of earlier micro-batches wait for the last one's.
   const bool accumulates = config_.accumulation_steps > 1;
+  const bool keeps_losses = accumulates && config_.stage.has_head;
   const std::int64_t losses = config_.step_rows() * (config_.is_split() ? 1 + config_.split.ranks : 1);
-  losses_ = plan_.add("losses", DType::f32, {losses}, accumulates ? Use::outlives_steps : Use::temporary);
+  losses_ = plan_.add("losses", DType::f32, {losses}, keeps_losses ? Use::outlives_steps : Use::temporary);
   lse_ = plan_.add("losses.lse", DType::f32, {n});
   loss_ = plan_.add("loss", DType::f32, {1}, Use::result);
   dx_ = dx_middle_ = plan_.add("residual.gradient", act, {n, d});
@@ -396,6 +403,14 @@ void DecoderModel::plan_buffers() {
     forward_by(recorder, tokens, &tokens, n, last);
     if (config_.backward) backward_by(recorder, tokens, tokens, n, last, nullptr);
   };
+  if (!config_.stage.is_whole()) {  // other micro-batches run between the two
+    is_planning_ = true;
+    train::plan_step_in_two_parts(
+        plan_, [&](compute::Backend& recorder) { forward_by(recorder, tokens, &tokens, n, last); },
+        [&](compute::Backend& recorder) { backward_by(recorder, tokens, tokens, n, last, nullptr); });
+    is_planning_ = false;
+    return;
+  }
   const train::ParameterSet& gradients = residence_.kept ? *residence_.kept : set_;
   is_planning_ = true;
   train::plan_step(plan_, config_.backward && !accumulates ? &gradients : nullptr, step);

@@ -135,11 +135,14 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
   const Tensor& x = config_.layers > 0 ? plan_[forward_[0].input] : plan_[final_input_];
   train::BlockParameters* const blocks = residence_.blocks;
   if (blocks) blocks->begin_forward(b, micro_batch), blocks->before_forward(b, 0);
-  if (config_.is_split())
+  if (!config_.stage.has_embedding)
+    note_given(b, x);
+  else if (config_.is_split())
     embed_parts(b, ids, x);
   else
     b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
-  if (config_.scaled_embeddings) b.run(op::Scale{.x = x, .factor = embedding_factor(), .out = x});
+  if (config_.scaled_embeddings && config_.stage.has_embedding)
+    b.run(op::Scale{.x = x, .factor = embedding_factor(), .out = x});
   for (std::size_t l = 0; l < forward_.size(); ++l) {
     const Forward& f = forward_[l];
     if (blocks) blocks->before_forward(b, visit_of_layer(static_cast<std::int64_t>(l)));
@@ -155,6 +158,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
     layer_body(b, static_cast<std::int64_t>(l), f, micro_batch);
     layer_end(b, static_cast<std::int64_t>(l), f);
   }
+  if (!config_.stage.has_head) return note_use(b, plan_[final_input_]);
   if (config_.layers == 0 || !config_.fused)
     b.run(op::RmsNormForward{.x = plan_[final_input_],
                              .weight = set_.value(ids_.ln_final),
@@ -234,7 +238,7 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
                                     .weight_offset = norm_offset()});
   }
   gated_unit(b, f);
-  if (!config_.fused) {
+  if (!config_.fused || (last && !config_.stage.has_head)) {  // no norm is behind it
     project(b, plan_[f.hidden], ids_.layers[l].w2, 1, f.w2_8, plan_[f.branch2]);
     return b.run(op::Add{
         .a = end_of_branch(b, f.branch2, f.post2, ids_.layers[l].ffw_norm), .b = plan_[f.middle], .out = plan_[next]});
@@ -263,13 +267,17 @@ void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labe
       throw Error(ASSAY_INVALID_ARGUMENT, "a split model reports its gradients to no listener; expected none");
     return split_backward(b, ids, labels, valid_rows);
   }
-  head_backward(b, labels, valid_rows, listener);
+  if (config_.stage.has_head)
+    head_backward(b, labels, valid_rows, listener);
+  else
+    note_given(b, plan_[dx_]);
   train::BlockParameters* const blocks = residence_.blocks;
   for (std::int64_t l = config_.layers - 1; l >= 0; --l) {
     if (blocks) blocks->before_backward(b, visit_of_layer(l));
     layer_backward(b, l, micro_batch, listener);
     if (blocks) blocks->after_backward(b, visit_of_layer(l));
   }
+  if (!config_.stage.has_embedding) return note_use(b, plan_[dx_]);
   if (blocks) blocks->before_backward(b, 0);
   if (lanes() && is_tied()) b.join_side();  // the head's gradient is added to
   if (config_.scaled_embeddings) b.run(op::Scale{.x = plan_[dx_], .factor = embedding_factor(), .out = plan_[dx_]});

@@ -38,12 +38,29 @@ DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& con
       config_(config),
       blocks_(blocks),
       whole_(config.model.precision),
-      ids_(add_parameters()),
-      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr}, exchange) {
-  use(model_);
+      ids_(add_parameters()) {
+  if (config.model.is_pipelined()) {
+    pipeline_.emplace(config.model, parameters(), chunk_ids_);
+    use(*pipeline_);
+  } else {
+    model_.emplace(config.model, model_parameters(), ids_,
+                   DecoderModel::Residence{blocks, blocks ? &parameters() : nullptr}, exchange);
+    use(*model_);
+  }
 }
 
 DecoderParameters DecoderTrainer::add_parameters() {
+  if (config_.model.is_pipelined()) {
+    if (!config_.weights_file.empty() || blocks_)
+      throw Error(
+          ASSAY_INVALID_ARGUMENT,
+          "a model in stages over ranks starts from random weights, which stay where they are; expected neither "
+          "a file of weights nor parameters that come and go");
+    config_.model.validate();
+    chunk_ids_ = add_chunk_parameters(parameters(), config_.model);
+    parameters().pad_to(config_.arena_multiple);
+    return {};
+  }
   if (config_.model.is_split() && !config_.weights_file.empty())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model that is split over ranks starts from random weights; '" +
                                             config_.weights_file + "' cannot be read");
@@ -76,8 +93,10 @@ DecoderParameters DecoderTrainer::add_parameters() {
 void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
   if (blocks_)
     blocks_->draw(backend(), seed);
+  else if (config_.model.is_pipelined())
+    parameters().initialize(backend(), seed, ids_in_whole_model());
   else if (config_.model.is_split())
-    model_.draw_parts(backend(), seed);
+    model_->draw_parts(backend(), seed);
   else
     Trainer::draw_parameters(seed);
   const ExpertsConfig& experts = config_.model.experts;
@@ -87,6 +106,30 @@ void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
   ExpertsConfig of_a_part = experts;
   of_a_part.ranks = experts.drawn_parts;
   draw_experts(backend(), parameters(), expert_parameters(), of_a_part, 0, experts.drawn_parts, seed);
+}
+
+namespace {
+
+// Of the model that ranks share by products or by stages, without memory.
+train::ParameterSet unshared_parameters(DecoderConfig model) {
+  model.split = {}, model.stages = {};
+  train::ParameterSet set(model.precision);
+  add_decoder_parameters(set, model);
+  return set;
+}
+
+}  // namespace
+
+std::vector<train::ParameterSet::Id> DecoderTrainer::ids_in_whole_model() const {
+  std::vector<train::ParameterSet::Id> ids;
+  for (const DecoderPart& part : decoder_parts(config_.model, parameters(), unshared_parameters(config_.model)))
+    ids.push_back(part.whole);
+  return ids;
+}
+
+std::int64_t DecoderTrainer::whole_parameter_count() const {
+  if (!config_.model.is_split() && !config_.model.is_pipelined()) return model_parameters().parameter_count();
+  return unshared_parameters(config_.model).parameter_count();
 }
 
 std::vector<ExpertParameters> DecoderTrainer::expert_parameters() const {
@@ -114,7 +157,7 @@ void DecoderTrainer::take_input_memory() {
   experts_memory_ = DeviceMemory(host(), ASSAY_MEMORY_DATA,
                                  compute::checked_bytes("the experts of each token", DType::i32, chosen), "experts");
   experts_ = Tensor(experts_memory_.data(), DType::i32, {rows, config_.model.experts.per_token});
-  model_.give_experts(drawn_experts_for(config_.model));
+  model_->give_experts(drawn_experts_for(config_.model));
 }
 
 std::vector<Tensor> DecoderTrainer::drawn_experts_for(const DecoderConfig& config) const {
@@ -225,16 +268,18 @@ void DecoderTrainer::read_inputs() {
 }
 
 void DecoderTrainer::forward_of(std::int64_t micro_batch) const {
+  require_one_stage();
   const std::int64_t rows = config_.model.rows();
   const Tensor ids = inputs_.slice(0, micro_batch * rows, rows), labels = labels_.slice(0, micro_batch * rows, rows);
-  model_.forward(backend(), ids, config_.model.backward ? &labels : nullptr, counted_rows(), micro_batch);
+  model_->forward(backend(), ids, config_.model.backward ? &labels : nullptr, counted_rows(), micro_batch);
 }
 
 void DecoderTrainer::backward_of(std::int64_t micro_batch, train::GradientListener* listener) const {
+  require_one_stage();
   const std::int64_t rows = config_.model.rows();
   const Tensor ids = inputs_.slice(0, micro_batch * rows, rows), labels = labels_.slice(0, micro_batch * rows, rows);
   backend().leave_multiprocessors(micro_batch + 1 == micro_batches() ? left_multiprocessors() : 0);
-  model_.backward(backend(), ids, labels, counted_rows(), listener, micro_batch);
+  model_->backward(backend(), ids, labels, counted_rows(), listener, micro_batch);
   backend().leave_multiprocessors(0);
 }
 

@@ -82,7 +82,7 @@ PlacementProblem BufferPlan::problem() const {
   return problem;
 }
 
-void BufferPlan::solve() {
+void BufferPlan::require_lives() const {
   std::size_t sum = borrowed_;
   for (const Buffer& b : buffers_) {
     if (b.bytes > 0 && b.first == no_life)
@@ -92,6 +92,10 @@ void BufferPlan::solve() {
       throw Error(ASSAY_OUT_OF_MEMORY, "the buffers of a plan come to more than 2^62 bytes with '" + b.name + "'");
     sum += b.bytes;
   }
+}
+
+void BufferPlan::solve() {
+  require_lives();
   static RememberedPlacements remembered;
   RememberedPlacements::Key key{borrowed_, buffers_.size()};
   for (const Buffer& b : buffers_)
@@ -106,6 +110,22 @@ void BufferPlan::solve() {
   }
   for (Id id = 0; id < buffers_.size(); ++id) buffers_[id].offset = known->offsets[id];
   total_ = known->total;
+}
+
+void BufferPlan::solve_around(int moment) {
+  require_lives();
+  const auto stays = [&](const Buffer& b) { return b.first <= moment && moment < b.last; };
+  const auto place = [&](bool those_that_stay) {
+    PlacementProblem part = problem();
+    for (Id id = 0; id < buffers_.size(); ++id)
+      if (stays(buffers_[id]) != those_that_stay) part.lives[id].bytes = 0;
+    return best_placement(part);
+  };
+  const Placement own = place(true), borrowed = place(false);
+  borrowed_ = borrowed.total;
+  for (Id id = 0; id < buffers_.size(); ++id)
+    buffers_[id].offset = stays(buffers_[id]) ? own_begin() + own.offsets[id] : borrowed.offsets[id];
+  total_ = own_begin() + own.total;
 }
 
 std::size_t BufferPlan::lower_bound_bytes() const { return fullest_moment(problem(), true).bytes; }

@@ -136,7 +136,7 @@ Tensor ParameterSet::compute_copy() const {
   return policy_.compute_copy() ? Tensor(copy_, policy_.activation, {arena_elements()}) : Tensor();
 }
 
-void ParameterSet::initialize(compute::Backend& backend, std::uint64_t seed) const {
+void ParameterSet::initialize(compute::Backend& backend, std::uint64_t seed, std::span<const Id> streams) const {
   // The padding too: optimizers walk over it.
   backend.run(op::Fill{.x = all_values(), .value = 0.0});
   if (gradients_) backend.run(op::Fill{.x = all_gradients(), .value = 0.0});
@@ -145,7 +145,11 @@ void ParameterSet::initialize(compute::Backend& backend, std::uint64_t seed) con
     if (p.init_std == 0)
       backend.run(op::Fill{.x = value(id), .value = p.init_mean});
     else
-      backend.run(op::RandomNormal{.x = value(id), .seed = seed, .stream = id, .mean = p.init_mean, .std = p.init_std});
+      backend.run(op::RandomNormal{.x = value(id),
+                                   .seed = seed,
+                                   .stream = streams.empty() ? id : streams[id],
+                                   .mean = p.init_mean,
+                                   .std = p.init_std});
   }
   refresh_compute_copy(backend);
 }

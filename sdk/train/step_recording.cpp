@@ -136,12 +136,7 @@ void borrow_gradients(BufferPlan& plan, const ParameterSet& set, const Recorder&
   }
 }
 
-}  // namespace
-
-void plan_step(BufferPlan& plan, const ParameterSet* gradients, const std::function<void(compute::Backend&)>& step) {
-  Recorder recorder(plan, gradients);
-  step(recorder);
-  recorder.join_side();
+void set_lives(BufferPlan& plan, const Recorder& recorder) {
   const int end = recorder.last_moment();
   for (BufferPlan::Id id = 0; id < plan.buffers().size(); ++id) {
     const Recorder::Life& life = recorder.lives()[id];
@@ -156,8 +151,29 @@ void plan_step(BufferPlan& plan, const ParameterSet* gradients, const std::funct
       plan.set_life(id, life.first_write, buffer.use == BufferPlan::Use::result ? end : std::min(life.last_use, end));
     }
   }
+}
+
+}  // namespace
+
+void plan_step(BufferPlan& plan, const ParameterSet* gradients, const std::function<void(compute::Backend&)>& step) {
+  Recorder recorder(plan, gradients);
+  step(recorder);
+  recorder.join_side();
+  set_lives(plan, recorder);
   if (gradients) borrow_gradients(plan, *gradients, recorder);
   plan.solve();
+}
+
+void plan_step_in_two_parts(BufferPlan& plan, const std::function<void(compute::Backend&)>& first,
+                            const std::function<void(compute::Backend&)>& second) {
+  Recorder recorder(plan, nullptr);
+  first(recorder);
+  recorder.join_side();
+  const int last_of_first = recorder.last_moment();
+  second(recorder);
+  recorder.join_side();
+  set_lives(plan, recorder);
+  plan.solve_around(last_of_first);
 }
 
 }  // namespace assay::train

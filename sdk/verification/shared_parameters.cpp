@@ -67,6 +67,7 @@ std::vector<SharedParameters::Range> SharedParameters::held_by(std::int64_t rank
 std::string SharedParameters::take_weights(const std::string& name, const std::string& when,
                                            const parallel::RankSteps& steps) const {
   if (blocks_) return take_blocks(name, when, steps);
+  if (mine_.config().model.is_pipelined()) return take_stages(name, when, steps);
   const std::int64_t ranks = comm::ranks_of(host_).rank_count;
   GatheredCheck gathered_as_kept(backend(), ranks);
   const auto take = [&](const DecoderPart& part, const Tensor& mine_of, const Tensor& whole_of) {
@@ -105,6 +106,29 @@ std::string SharedParameters::take_blocks(const std::string& name, const std::st
                              .from = gathered.slice(0, p.elements.begin, p.elements.elements())});
   }
   return gathered_as_kept.check(host_, name + ".gathered", when);
+}
+
+std::string SharedParameters::take_stages(const std::string& name, const std::string& when,
+                                          const parallel::RankSteps& steps) const {
+  for (Id id = 0; id < parts_.size(); ++id) {
+    backend().run(op::Copy{.to = all_.value(parts_[id].whole), .from = own().value(id)});
+    if (own().compute_copy()) backend().run(op::Copy{.to = all_.compute(parts_[id].whole), .from = own().compute(id)});
+  }
+  const std::vector<std::int64_t> owners = models::ranks_of_parameters(mine_.config().model, all_);
+  comm::Communicator& communicator = steps.communicator();
+  std::uint64_t hash = 0;
+  const auto take = [&](const Tensor& whole, std::int64_t owner) {
+    communicator.wait(communicator.broadcast(whole.flat(), static_cast<std::int32_t>(owner)));
+    steps.wait(mine_);
+    hash = std::rotl(hash, 1) ^ hash_of(backend(), whole);
+  };
+  for (Id id = 0; id < owners.size(); ++id) {
+    take(all_.value(id), owners[id]);
+    if (own().compute_copy()) take(all_.compute(id), owners[id]);
+  }
+  require_same(host_, name + ".weights", hash, when + " the weights that their owners have sent");
+  return "weights of all stages identical to the bit on " + std::to_string(comm::ranks_of(host_).rank_count) +
+         " ranks " + when + "; ";
 }
 
 std::uint64_t SharedParameters::hash_of_common(const std::function<Tensor(Id)>& tensor) const {

@@ -45,6 +45,7 @@ class SharedParameters {
   std::uint64_t hash_of_common(const std::function<compute::Tensor(Id)>& tensor) const;
 
  private:
+  std::string take_stages(const std::string& name, const std::string& when, const parallel::RankSteps& steps) const;
   std::string take_blocks(const std::string& name, const std::string& when, const parallel::RankSteps& steps) const;
   compute::Backend& backend() const { return mine_.backend(); }
   const train::ParameterSet& own() const { return mine_.parameters(); }

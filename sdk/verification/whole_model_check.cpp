@@ -28,6 +28,7 @@ namespace {
 models::DecoderTrainerConfig whole_config(models::DecoderTrainerConfig config) {
   config.model.split = {};
   config.model.context = {};
+  config.model.stages = {};
   models::ExpertsConfig& experts = config.model.experts;
   experts.drawn_parts = experts.ranks;
   experts.rank = 0, experts.ranks = 1;
@@ -112,7 +113,7 @@ std::string WholeModelCheck::check_updates() {
   begin_part(host_, "optimizer");
   mine_.start();
   return "each rank's part: " + check_updates_of_rank(mine_, steps_, step_, verified_steps, [&](int index) {
-           if (!shared_.blocks) take_rate_of_first_rank(index);
+           if (!shared_.blocks && !shared_.in_stages) take_rate_of_first_rank(index);
          });
 }
 
@@ -136,7 +137,7 @@ void WholeModelCheck::spoil_step() const {
     const Tensor messages = shared_.blocks->messages();
     return spoil(backend(), Tensor(messages.data, compute::DType::f32, {messages.elements() / 4}));
   }
-  for (const train::BufferPlan::Buffer& buffer : mine_.model().plan().buffers())
+  for (const train::BufferPlan::Buffer& buffer : mine_.model_of_step().plan().buffers())
     if (buffer.bytes > 0 && buffer.tensor.dtype != compute::DType::i32) spoil(backend(), buffer.tensor);
   mine_.initialize();
   spoil_gradients(backend(), own());
@@ -169,19 +170,21 @@ Verified WholeModelCheck::check_gradients(const std::string& when) {
   return compare_averages(when, routing);
 }
 
-// The loss of ranks with a part of the tokens each is their terms of the mean.
+// The loss of ranks with a part of the tokens each is their terms of the mean; of stages the last rank has it.
 Verified WholeModelCheck::compare_parts(const std::string& when) {
   double loss = mine_.last_loss();
-  if (config().shares_context())
-    loss = static_cast<double>(config().context.ranks) * comm::mean_of_ranks(host_, name_ + ".loss." + when, loss);
+  if (config().shares_context() || shared_.in_stages)
+    loss = static_cast<double>(comm::ranks_of(host_).rank_count) *
+           comm::mean_of_ranks(host_, name_ + ".loss." + when, loss);
   const Outcome found = outcome_of_gradients(backend(), own(), loss);
   const auto expected = [&](std::size_t id) {
     return parameters_->part_of(id, all().gradient(parameters_->whole_id(id)));
   };
   const std::string text = compare_paths(when + ", " + shared_.compared + " against the whole model", backend(), found,
                                          whole_->last_loss(), expected, *shared_.one_batch, own(), "");
-  return text + ", of " + share_of(found, own()) + "; " +
-         check_common("gradients", when, [&](ParameterSet::Id id) { return own().gradient(id); });
+  const std::string compared = text + ", of " + share_of(found, own()) + "; ";
+  if (shared_.in_stages) return compared;
+  return compared + check_common("gradients", when, [&](ParameterSet::Id id) { return own().gradient(id); });
 }
 
 // Sketches of the elements that this rank has, in pieces cut where what a rank has begins, are held against the mean of
@@ -232,7 +235,7 @@ std::string WholeModelCheck::check_common(const std::string& what, const std::st
 
 Verified WholeModelCheck::verify(const Launch& launch) {
   begin_part(host_, "data");
-  const std::string finite = check_finite(mine_, mine_.model());
+  const std::string finite = check_finite(mine_, mine_.model_of_step());
   const std::string parts = check_parts(host_, name_ + ".parts", mine_);
   begin_part(host_, "whole_model");
   const bool is_there = make_on_all_ranks(host_, name_ + ".whole", [&] {
@@ -254,7 +257,8 @@ Verified WholeModelCheck::verify(const Launch& launch) {
   const std::string after = "after " + std::to_string(verified_steps) + " steps";
   begin_part(host_, "same_weights");
   std::string weights = parameters_->take_weights(name_, after, steps_);
-  if (!shared_.blocks) weights += check_common("weights", after, [&](ParameterSet::Id id) { return own().value(id); });
+  if (!shared_.blocks && !shared_.in_stages)
+    weights += check_common("weights", after, [&](ParameterSet::Id id) { return own().value(id); });
   take_unseen_labels();
   begin_part(host_, "averages");
   const Verified later = check_gradients(after);

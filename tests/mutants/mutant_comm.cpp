@@ -92,6 +92,12 @@ class MutantCommunicator final : public Communicator {
   Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override {
     return start([=, this] { run_send_receive(send, to, receive, from); });
   }
+  Ticket send(const Tensor& x, std::int32_t to) override {
+    return start([=, this] { run_send(x, to); });
+  }
+  Ticket receive(const Tensor& x, std::int32_t from) override {
+    return start([=, this] { run_receive(x, from); });
+  }
 
  private:
   bool is_last() const { return rank() == size() - 1; }
@@ -106,6 +112,8 @@ class MutantCommunicator final : public Communicator {
   void run_all_to_all(const Tensor& send, const Tensor& receive);
   void run_all_to_all_v(const Tensor& send, const Counts& sent, const Tensor& receive, const Counts& received);
   void run_send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from);
+  void run_send(const Tensor& x, std::int32_t to);
+  void run_receive(const Tensor& x, std::int32_t from);
   // At once, or where a mutant of waiting lives when it is waited for.
   Ticket start(std::function<void()> collective);
   void carry_out_all() { carry_out(started_); }
@@ -125,6 +133,7 @@ class MutantCommunicator final : public Communicator {
   std::map<std::pair<void*, std::int64_t>, Bytes> shares_, parts_, scattered_, gathered_;  // of those two, likewise
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_to_all_, received_of_all_;          // of all_to_all
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_rows_, received_rows_;              // of all_to_all_v
+  Bytes sent_before_, received_before_;                                                    // by send, and by receive
   Tensor unpaired_, unpaired_part_;  // what one of two collectives of a size has received
 };
 
@@ -451,6 +460,24 @@ void MutantCommunicator::run_send_receive(const Tensor& send, std::int32_t to, c
   if (breaks("send_receive.does_nothing")) put(before, receive);
   if (has_number(last_element(receive)) && breaks("send_receive.last_element_off"))
     twice_as_large(last_element(receive));
+}
+
+void MutantCommunicator::run_send(const Tensor& x, std::int32_t to) {
+  const Bytes now = bytes_of(x);
+  Bytes before = std::exchange(sent_before_, now);
+  const bool another = was_other(before, now) && before.size() == now.size();
+  if (another && breaks("send.the_one_before")) put(before, x);
+  done(real_->send(x, to));
+}
+
+void MutantCommunicator::run_receive(const Tensor& x, std::int32_t from) {
+  const Bytes there = bytes_of(x);
+  done(real_->receive(x, from));
+  const Bytes now = bytes_of(x);
+  Bytes before = std::exchange(received_before_, now);
+  if (x.elements() > 0 && there != now && breaks("receive.does_nothing")) put(there, x);
+  if (was_other(before, now) && before.size() == now.size() && breaks("receive.the_one_before")) put(before, x);
+  if (has_number(last_element(x)) && breaks("receive.last_element_off")) twice_as_large(last_element(x));
 }
 
 // ---- the library ---------------------------------------------------------------------------------------------------

@@ -315,6 +315,10 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"send_receive.keeps_its_own", "each rank has what it sent itself"},
     {"send_receive.does_nothing", "what is sent arrives nowhere"},
     {"send_receive.last_element_off", "the last element is twice as large, on all ranks"},
+    {"send.the_one_before", "a rank sends what it sent last, in the place of what it is to send"},
+    {"receive.does_nothing", "what was in the memory before stays there"},
+    {"receive.the_one_before", "a rank takes what it received last, in the place of what has come"},
+    {"receive.last_element_off", "the last element is twice as large"},
 });
 
 // Classes of mutants of sources, whose names begin with them: sources/CLASS.mutants.

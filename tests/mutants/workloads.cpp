@@ -234,6 +234,16 @@ std::vector<TriedCase> make_cases() {
   add("context_parallel", "shared", decoder_model, 2);
   cases.back().only = {"all_gather", "reduce_scatter", "wait", "copy", "add"};
 
+  std::string one_by_one = decoder_model;
+  one_by_one.replace(one_by_one.find("batch_size = 2"), 14, "batch_size = 1\naccumulation_steps = 4");
+  add("pipeline_parallel", "stages", one_by_one, 2);
+  // Not those of waiting: they hold messages back, for which the other rank of a pair would wait forever.
+  cases.back().only = {"send", "receive"};
+  std::string in_four_stages = one_by_one;
+  in_four_stages.replace(in_four_stages.find("layers = 2"), 10, "layers = 4\nvirtual_stages = 2");
+  add("pipeline_parallel", "interleaved", in_four_stages, 2);
+  cases.back().only = {"receive"};
+
   add("mixed_precision:accumulation", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "matmul",

@@ -205,6 +205,21 @@ void Collectives::send_receive(const void* send, std::size_t send_bytes, std::in
     if (source) await_pieces(*source, receive_bytes);
   });
 }
+void Collectives::send(const void* data, std::size_t bytes, std::int32_t to) {
+  closing_on_error([&] {
+    Peer& target = *peer_of(to);
+    target.share.emplace(target.sending(caller_slot, data, bytes));
+    target.ready.wait();
+    send_in_pieces(*target.share, 0, bytes);
+  });
+}
+void Collectives::receive(void* data, std::size_t bytes, std::int32_t from) {
+  closing_on_error([&] {
+    Peer& source = *peer_of(from);
+    source.expect(data, bytes);
+    await_pieces(source, bytes);
+  });
+}
 void Collectives::barrier() {
   closing_on_error([&] {
     send_small(nullptr, 0);

@@ -58,6 +58,8 @@ class Collectives {
   // The ranks may be this one, which is a copy.
   void send_receive(const void* send, std::size_t send_bytes, std::int32_t to, void* receive, std::size_t receive_bytes,
                     std::int32_t from);
+  void send(const void* data, std::size_t bytes, std::int32_t to);
+  void receive(void* data, std::size_t bytes, std::int32_t from);
   void barrier();
 
  private:

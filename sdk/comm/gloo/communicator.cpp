@@ -220,6 +220,24 @@ Ticket GlooCommunicator::send_receive(const compute::Tensor& send, std::int32_t 
                   std::max(send.bytes(), receive.bytes())});
 }
 
+void GlooCommunicator::require_other_rank(const std::string& name, const compute::Tensor& x, std::int32_t other) const {
+  require(x.contiguous(), name, "tensors must be contiguous");
+  require(other >= 0 && other < size(), name, "there is no such rank");
+  require(other != rank(), name, "a rank sends nothing to itself");
+}
+
+Ticket GlooCommunicator::send(const compute::Tensor& x, std::int32_t to) {
+  const std::string name = text_of("send", x) + " to rank " + std::to_string(to);
+  require_other_rank(name, x, to);
+  return enqueue({name, [=, this] { collectives_->send(x.data, x.bytes(), to); }, x.bytes()});
+}
+
+Ticket GlooCommunicator::receive(const compute::Tensor& x, std::int32_t from) {
+  const std::string name = text_of("receive", x) + " from rank " + std::to_string(from);
+  require_other_rank(name, x, from);
+  return enqueue({name, [=, this] { collectives_->receive(x.data, x.bytes(), from); }, x.bytes()});
+}
+
 void GlooCommunicator::throw_if_failed() const {
   if (failure_) throw Error(*failure_);
 }

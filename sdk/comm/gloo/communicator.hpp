@@ -40,6 +40,8 @@ class GlooCommunicator final : public Communicator {
                       const compute::Tensor& receive, std::span<const std::int64_t> receive_rows) override;
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                       std::int32_t from) override;
+  Ticket send(const compute::Tensor& x, std::int32_t to) override;
+  Ticket receive(const compute::Tensor& x, std::int32_t from) override;
   Ticket end_series() override;  // its collectives are timed one by one: the caller waits for them anyway
   void wait(Ticket) override;
   void synchronize() override;
@@ -54,6 +56,7 @@ class GlooCommunicator final : public Communicator {
     bool counted = true;  // in the totals
   };
 
+  void require_other_rank(const std::string& name, const compute::Tensor& x, std::int32_t other) const;
   Ticket enqueue(Job job);
   void serve();  // the thread
   void run_next(std::unique_lock<std::mutex>& lock);

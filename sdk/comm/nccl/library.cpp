@@ -12,6 +12,8 @@ const char* name_of(Operation operation) {
     case Operation::all_to_all: return "all_to_all";
     case Operation::all_to_all_v: return "all_to_all_v";
     case Operation::send_receive: return "send_receive";
+    case Operation::send: return "send";
+    case Operation::receive: return "receive";
   }
   return "?";
 }

@@ -45,12 +45,14 @@ enum class Operation {
   broadcast,
   all_to_all,
   all_to_all_v,
-  send_receive
+  send_receive,
+  send,
+  receive
 };
 
 // `count` as NCCL counts: elements of send for all_reduce and all_gather, of receive for reduce_scatter, of both for
-// reduce and broadcast, of one rank's part for all_to_all, of send for send_receive; all_to_all_v has separate counts.
-// Pure data movement is counted in bytes, as u8.
+// reduce and broadcast, of one rank's part for all_to_all, of send for send_receive, of the tensor for send and
+// receive; all_to_all_v has separate counts. Pure data movement is counted in bytes, as u8.
 struct Collective {
   Operation operation = Operation::all_reduce;
   const void* send = nullptr;
@@ -60,7 +62,7 @@ struct Collective {
   Reduction reduction = Reduction::sum;
   std::int32_t root = 0;
   std::int32_t size = 1;          // of all_to_all: the ranks
-  std::int32_t to = 0, from = 0;  // of send_receive
+  std::int32_t to = 0, from = 0;  // of send_receive, send and receive
   std::size_t receive_count = 0;  // of send_receive
   // Of all_to_all_v, by rank; read while the collective is being enqueued.
   std::span<const std::size_t> send_counts = {}, receive_counts = {};

@@ -46,6 +46,12 @@ void require_root(Operation operation, std::int32_t root, std::int32_t size) {
                 fmt::format("nccl: {} with rank {} as its root; expected 0 to {}", name_of(operation), root, size - 1));
 }
 
+void require_other_rank(Operation operation, std::int32_t other, std::int32_t rank, std::int32_t size) {
+  if (other < 0 || other >= size || other == rank)
+    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("nccl: {} of rank {} with rank {}; expected another one, 0 to {}",
+                                                    name_of(operation), rank, other, size - 1));
+}
+
 void require_reducible(Operation operation, DType dtype) {
   if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16)
     throw Error(ASSAY_UNSUPPORTED, fmt::format("nccl: {} of {}; expected fp32, bf16 or fp16", name_of(operation),
@@ -263,6 +269,21 @@ Ticket NcclCommunicator::send_receive(const Tensor& send, std::int32_t to, const
                            .from = from,
                            .receive_count = receive.bytes()},
                           std::max(send.bytes(), receive.bytes()));
+}
+
+Ticket NcclCommunicator::send(const Tensor& x, std::int32_t to) {
+  require_contiguous(Operation::send, x);
+  require_other_rank(Operation::send, to, rank_, size_);
+  return session_->launch(
+      {.operation = Operation::send, .send = x.data, .count = x.bytes(), .dtype = DType::u8, .to = to}, x.bytes());
+}
+
+Ticket NcclCommunicator::receive(const Tensor& x, std::int32_t from) {
+  require_contiguous(Operation::receive, x);
+  require_other_rank(Operation::receive, from, rank_, size_);
+  return session_->launch(
+      {.operation = Operation::receive, .receive = x.data, .count = x.bytes(), .dtype = DType::u8, .from = from},
+      x.bytes());
 }
 
 }  // namespace assay::comm::nccl

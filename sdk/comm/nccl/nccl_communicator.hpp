@@ -31,6 +31,8 @@ class NcclCommunicator final : public Communicator {
                       const compute::Tensor& receive, std::span<const std::int64_t> receive_rows) override;
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                       std::int32_t from) override;
+  Ticket send(const compute::Tensor& x, std::int32_t to) override;
+  Ticket receive(const compute::Tensor& x, std::int32_t from) override;
   void begin_series() override { session_->begin_series(); }
   Ticket end_series() override { return session_->end_series(); }
   bool captures() const override { return true; }

@@ -70,6 +70,9 @@ class PlannedCommunicator final : public Communicator {
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor&, std::int32_t) override {
     return report("send_receive", to == rank_ ? 0 : send.bytes());
   }
+  // A rank's link carries both ways at once: what it receives another rank sends.
+  Ticket send(const compute::Tensor& x, std::int32_t) override { return report("send", x.bytes()); }
+  Ticket receive(const compute::Tensor&, std::int32_t) override { return report("receive", 0); }
   // Collectives of a graph are reported when the graph is launched, like the operations in it.
   bool captures() const override { return backend_ == "nccl"; }
   std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes, Registration best) override;

@@ -44,8 +44,9 @@ std::size_t CommunicatorSuite::bytes_needed(std::int32_t ranks, std::size_t larg
 }
 
 std::string CommunicatorSuite::name_of(const Check& c) {
-  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "reduce",       "all_gather",
-                                               "broadcast",  "all_to_all",     "all_to_all_v", "send_receive"};
+  static constexpr const char* operations[] = {"all_reduce",   "reduce_scatter", "reduce",
+                                               "all_gather",   "broadcast",      "all_to_all",
+                                               "all_to_all_v", "send_receive",   "pass_on"};
   std::string name = std::string(operations[static_cast<int>(c.operation)]) + " of " + std::to_string(c.n) + " " +
                      compute::name_of(c.dtype);
   if (c.operation == Operation::all_reduce || c.operation == Operation::reduce_scatter ||
@@ -80,6 +81,9 @@ std::vector<char> CommunicatorSuite::expected(const Check& c) const {
   if (c.operation == Operation::reduce && comm_.rank() != c.root) return {};  // undefined
   if (c.operation == Operation::broadcast) return input(c, c.root);
   if (c.operation == Operation::send_receive) return input(c, source_of(c));
+  if (c.operation == Operation::pass_on && comm_.size() > 1)
+    return comm_.rank() > 0 ? input(c, comm_.rank() - 1) : std::vector<char>();
+  if (c.operation == Operation::pass_on) return input(c, 0);
   std::vector<char> bytes;
   if (c.operation == Operation::all_to_all) {
     const std::size_t part = c.n * size_of(c.dtype), begin = part * static_cast<std::size_t>(comm_.rank());
@@ -161,6 +165,13 @@ comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive)
     case Operation::send_receive:
       return comm_.send_receive(vector_at(send, c.dtype, c.n), (comm_.rank() + c.distance) % comm_.size(),
                                 vector_at(receive, c.dtype, c.n), source_of(c));
+    case Operation::pass_on: {
+      const Tensor sent = vector_at(send, c.dtype, c.n), received = vector_at(receive, c.dtype, c.n);
+      const std::int32_t rank = comm_.rank(), last = comm_.size() - 1;
+      if (last == 0) return comm_.send_receive(sent, 0, received, 0);
+      const comm::Ticket ticket = rank > 0 ? comm_.receive(received, rank - 1) : 0;
+      return rank < last ? comm_.send(sent, rank + 1) : ticket;
+    }
     case Operation::reduce: return comm_.reduce(vector_at(receive, c.dtype, c.n), c.root, c.reduction);
     case Operation::broadcast: break;
   }
@@ -294,23 +305,24 @@ void CommunicatorSuite::check_many_in_flight() {
 void CommunicatorSuite::check_captured() {
   const std::size_t n = 5003, bytes = n * sizeof(float), room = bytes * static_cast<std::size_t>(comm_.size());
   const auto sum = Reduction::sum;
-  const std::array<Check, 8> checks{{{Operation::all_reduce, DType::f32, sum, n, false},
+  const std::array<Check, 9> checks{{{Operation::all_reduce, DType::f32, sum, n, false},
                                      {Operation::reduce_scatter, DType::f32, Reduction::max, n, false},
                                      {Operation::all_gather, DType::f32, sum, n, false},
                                      {Operation::all_to_all, DType::f32, sum, n, false},
                                      {Operation::all_to_all_v, DType::f32, sum, n, false, 0, 1, 2},
                                      {Operation::send_receive, DType::f32, sum, n, false, 0, 1},
+                                     {Operation::pass_on, DType::f32, sum, n, false},
                                      {Operation::reduce, DType::f32, sum, n, false, comm_.size() - 1},
                                      {Operation::broadcast, DType::f32, sum, n, false, comm_.size() - 1}}};
   const auto enqueue = [&] {
-    std::array<comm::Ticket, 8> tickets{};
+    std::array<comm::Ticket, 9> tickets{};
     for (std::size_t k = 0; k < checks.size(); ++k) {
       tickets[k] = start(checks[k], memory_.send + k * room, memory_.receive + k * room);
       memory_.compute();
     }
     comm_.wait(tickets[2]);
     memory_.compute();
-    comm_.wait(tickets[7]);
+    comm_.wait(tickets[8]);
   };
   comm_.wait(start(checks[0], memory_.send, memory_.receive));
   const std::unique_ptr<compute::Graph> graph = memory_.capture(enqueue);
@@ -398,6 +410,7 @@ void CommunicatorSuite::run() {
         check({Operation::all_to_all_v, dtype, Reduction::sum, n, false, 0, 1, turn});
       for (std::int32_t distance = 0; distance < comm_.size(); ++distance)
         check({Operation::send_receive, dtype, Reduction::sum, n, false, 0, distance});
+      check({Operation::pass_on, dtype, Reduction::sum, n, false});
       for (std::int32_t root = 0; root < comm_.size(); ++root)
         check({Operation::broadcast, dtype, Reduction::sum, n, false, root});
     }

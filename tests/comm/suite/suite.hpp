@@ -47,7 +47,8 @@ class CommunicatorSuite {
     broadcast,
     all_to_all,
     all_to_all_v,
-    send_receive
+    send_receive,
+    pass_on  // each rank receives from the one before it, and then sends to the one behind it, if there are these
   };
   struct Check {
     Operation operation;

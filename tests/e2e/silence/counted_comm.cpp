@@ -87,6 +87,14 @@ class CountedCommunicator final : public assay::comm::Communicator {
     count(send.bytes());
     return real_->send_receive(send, to, receive, from);
   }
+  Ticket send(const Tensor& x, std::int32_t to) override {
+    count(x.bytes());
+    return real_->send(x, to);
+  }
+  Ticket receive(const Tensor& x, std::int32_t from) override {
+    count(x.bytes());
+    return real_->receive(x, from);
+  }
 
  private:
   std::unique_ptr<Communicator> real_;

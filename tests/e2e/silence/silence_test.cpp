@@ -11,6 +11,8 @@ using nlohmann::json;
 
 constexpr const char* small_decoder =
     "d_model = 32\nd_ff = 64\nlayers = 1\nheads = 2\nvocab_size = 50\nbatch_size = 2\ncontext_length = 16\n";
+constexpr const char* two_stages =
+    "d_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nvocab_size = 50\nbatch_size = 2\ncontext_length = 16\n";
 constexpr const char* small_encoder_decoder =
     "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nsequence_length = 8\nvocab_size = 64\n"
     "batch_size = 4\nnum_samples = 23\nunit = \"step\"\n";
@@ -52,7 +54,9 @@ TEST_F(Silence, IsKeptByEachWorkloadThatOffersIt) {
         Offered{"sharded_optimizer", small_decoder, "variant = \"zero1\""},
         Offered{"sharded_optimizer", small_decoder, "variant = \"broadcast\""},
         Offered{"fsdp", small_decoder, "reshard = true"}, Offered{"tensor_parallel", small_decoder, ""},
-        Offered{"context_parallel", small_decoder, ""}, Offered{"encoder_decoder", small_encoder_decoder, ""}}) {
+        Offered{"context_parallel", small_decoder, ""},
+        Offered{"pipeline_parallel", two_stages, "accumulation_steps = 2"},
+        Offered{"encoder_decoder", small_encoder_decoder, ""}}) {
     const char* const plugin = offered.plugin;
     std::string params = offered.params;
     params += offered.more;

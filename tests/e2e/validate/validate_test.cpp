@@ -106,6 +106,8 @@ TEST_P(OwnPlugins, HaveNoErrorAndNoWarning) {
 
 const std::vector<std::string> small_decoder{"d_model=16",    "d_ff=32",      "layers=1",        "heads=2",
                                              "vocab_size=32", "batch_size=2", "context_length=8"};
+const std::vector<std::string> two_stages{"d_model=16",    "d_ff=32",      "layers=2",        "heads=2",
+                                          "vocab_size=32", "batch_size=2", "context_length=8"};
 std::vector<std::string> with(std::vector<std::string> values, const std::vector<std::string>& more) {
   values.insert(values.end(), more.begin(), more.end());
   return values;
@@ -122,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
                     OwnPlugin{"decoder", small_decoder}, OwnPlugin{"moe", with(small_decoder, {"kv_heads=2"})},
                     OwnPlugin{"ddp", small_decoder}, OwnPlugin{"sharded_optimizer", small_decoder},
                     OwnPlugin{"fsdp", small_decoder}, OwnPlugin{"tensor_parallel", small_decoder},
-                    OwnPlugin{"context_parallel", small_decoder},
+                    OwnPlugin{"context_parallel", small_decoder}, OwnPlugin{"pipeline_parallel", two_stages},
                     OwnPlugin{"encoder_decoder",
                               {"d_model=16", "d_ff=32", "heads=2", "encoder_layers=1", "decoder_layers=1",
                                "sequence_length=8", "batch_size=2", "vocab_size=32", "num_samples=8", "workers=1"}}),

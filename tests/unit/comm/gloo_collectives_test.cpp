@@ -124,6 +124,27 @@ TEST(Gloo, EachRankSendsToAnotherAndReceivesFromAThird) {
   });
 }
 
+// A third rank takes no part, and may be in another collective's queue meanwhile.
+TEST(Gloo, PairsSendAndReceiveWithoutTheOthers) {
+  on_ranks(3, [](comm::Communicator& c, const assay_comm&) {
+    constexpr std::size_t n = 700001;  // more than a piece
+    std::vector<float> x(n), y(n, -1.0F);
+    for (std::int32_t round = 0; round < 6; ++round) {
+      const std::int32_t from = round % 3, to = (round + 1) % 3;
+      if (c.rank() == from) {
+        for (std::size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i % 9973) + static_cast<float>(round);
+        c.wait(c.send(tensor(x, DType::f32), to));
+      }
+      if (c.rank() != to) continue;
+      c.wait(c.receive(tensor(y, DType::f32), from));
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], static_cast<float>(i % 9973 + round)) << i;
+    }
+    EXPECT_EQ(c.take_totals().collectives, 4U);
+    std::vector<float> all(3);
+    c.wait(c.all_gather(tensor(x, DType::f32).slice(0, 0, 1), tensor(all, DType::f32)));
+  });
+}
+
 TEST(Gloo, CountsThatDoNotAgreeAreNamed) {
   on_ranks(2, [](comm::Communicator& c, const assay_comm&) {
     std::vector<float> x(9, 1.0F), y(9);
@@ -233,6 +254,8 @@ TEST(Gloo, MistakesAreRefusedAndDoNoHarm) {
     EXPECT_EQ(status([&] { c.send_receive(eight, 1 - c.rank(), four, 1 - c.rank()); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.send_receive(eight, 2, apart, 0); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.send_receive(eight, c.rank(), apart, 1 - c.rank()); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.send(eight, c.rank()); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.receive(eight, 2); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.wait(1); }), ASSAY_INVALID_ARGUMENT);
     c.wait(c.all_reduce(eight, eight, Reduction::sum));
     EXPECT_EQ(x.back(), 2.0F);

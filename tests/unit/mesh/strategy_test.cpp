@@ -25,6 +25,7 @@ TEST(Strategy, EachKindOfSharingWithItsExchangeIsValid) {
   EXPECT_EQ(refusal({.shares = Shares::blocks, .gathers = parallel::Gathers::copy_engines}), "");
   EXPECT_EQ(refusal({.shares = Shares::columns}), "");
   EXPECT_EQ(refusal({.shares = Shares::tokens, .gradients = sums}), "");
+  EXPECT_EQ(refusal({.shares = Shares::stages}), "");
 }
 
 TEST(Strategy, OneWithoutAnExchangeOrWithTwoIsRefused) {
@@ -33,6 +34,7 @@ TEST(Strategy, OneWithoutAnExchangeOrWithTwoIsRefused) {
             "the strategy has both gradients and update; expected one of them");
   EXPECT_NE(refusal({.shares = Shares::blocks, .update = parts}), "");
   EXPECT_NE(refusal({.shares = Shares::columns, .gradients = sums}), "");
+  EXPECT_NE(refusal({.shares = Shares::stages, .gradients = averages}), "");
   EXPECT_NE(refusal({.shares = Shares::tokens}), "");
   EXPECT_NE(refusal({.shares = Shares::tokens, .gradients = averages}), "");
   EXPECT_NE(refusal({.gradients = averages, .gathers = parallel::Gathers::registered}), "");

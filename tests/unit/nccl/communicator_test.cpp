@@ -120,8 +120,21 @@ TEST_F(CommunicatorTest, CountsAsNcclDoes) {
   EXPECT_EQ(last().to, 0);
   EXPECT_EQ(last().from, 0);
 
-  // 16, 32, 32, 12, 24, 32 and 20 bytes: of the larger of send and receive.
-  EXPECT_EQ(communicator->take_totals().bytes, 180U);
+  (void)communicator->send(Tensor(a, DType::bf16, {3, 5}), 0);
+  EXPECT_EQ(last().operation, Operation::send);
+  EXPECT_EQ(last().send, a);
+  EXPECT_EQ(last().count, 30U);
+  EXPECT_EQ(last().to, 0);
+  EXPECT_EQ(last().dtype, DType::u8);
+
+  (void)communicator->receive(Tensor(b, DType::f32, {2}), 0);
+  EXPECT_EQ(last().operation, Operation::receive);
+  EXPECT_EQ(last().receive, b);
+  EXPECT_EQ(last().count, 8U);
+  EXPECT_EQ(last().from, 0);
+
+  // 16, 32, 32, 12, 24, 32, 20, 30 and 8 bytes: of the larger of send and receive.
+  EXPECT_EQ(communicator->take_totals().bytes, 218U);
 }
 
 // NCCL 2.28.9 left a tail of some averages over one rank unwritten.
@@ -169,6 +182,9 @@ TEST_F(CommunicatorTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(has(pass_on(2, 0), "to rank 2, from rank 0; expected 0 to 1"));
   EXPECT_TRUE(has(pass_on(1, -1), "from rank -1; expected 0 to 1"));
   EXPECT_TRUE(has(pass_on(1, 0), "expected that rank 1 receives from itself"));
+  EXPECT_TRUE(
+      has(error_of([&] { (void)communicator->send(four, 1); }), "send of rank 1 with rank 1; expected another"));
+  EXPECT_TRUE(has(error_of([&] { (void)communicator->receive(four, 2); }), "receive of rank 1 with rank 2"));
   EXPECT_TRUE(world->collectives.empty());
   communicator->synchronize();  // none the worse
 }

@@ -3,6 +3,7 @@
 #include <assay/train/step_recording.hpp>
 
 #include <string>
+#include <vector>
 
 namespace assay::train {
 namespace {
@@ -117,6 +118,35 @@ TEST(StepRecording, WhatTheSideLaneUsesLivesUntilTheJoin) {
     EXPECT_EQ(step.life(b), std::pair(1, joins ? 3 : 4));
     EXPECT_EQ(step.plan.total_bytes(), 3 * kilobyte) << "c may not lie where the side lane still reads";
   }
+}
+
+// Between the two parts of a step others run, which use the borrowed memory as well.
+TEST(StepRecording, OfTwoPartsWhatIsAliveBetweenThemHasOwnMemory) {
+  Chain step;
+  const auto kept = step.add("kept"), in_first = step.add("in_first"), in_second = step.add("in_second"),
+             result = step.add("result", Use::result), table = step.add("table", Use::outlives_steps);
+  plan_step_in_two_parts(
+      step.plan,
+      [&](Backend& recorder) {
+        step.fill(recorder, in_first);
+        step.copy(recorder, in_first, kept);
+      },
+      [&](Backend& recorder) {
+        step.copy(recorder, kept, in_second);
+        step.copy(recorder, in_second, result);
+      });
+  EXPECT_EQ(step.plan.own_bytes(), 2 * kilobyte) << "what is kept, and the table";
+  EXPECT_EQ(step.plan.borrowed_bytes(), 2 * kilobyte) << "the second part's two; the first part's lies in their place";
+  std::vector<char> borrowed(2 * kilobyte), own(2 * kilobyte);
+  step.plan.bind(borrowed.data(), own.data());
+  const auto lies_in = [&](BufferPlan::Id id, const std::vector<char>& memory) {
+    const auto* const at = static_cast<const char*>(step.plan[id].data);
+    return memory.data() <= at && at + kilobyte <= memory.data() + memory.size();
+  };
+  for (const auto id : {kept, table}) EXPECT_TRUE(lies_in(id, own)) << id;
+  for (const auto id : {in_first, in_second, result}) EXPECT_TRUE(lies_in(id, borrowed)) << id;
+  EXPECT_NE(step.plan[kept].data, step.plan[table].data);
+  EXPECT_NE(step.plan[in_second].data, step.plan[result].data);
 }
 
 TEST(StepRecording, ReadingWhatWasNotWrittenIsRefused) {

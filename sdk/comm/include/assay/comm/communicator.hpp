@@ -3,7 +3,8 @@
 //
 // Order: a collective starts when everything enqueued on the compute stream before the call is done, and runs beside
 // what comes after it: on a separate thread on the CPU, on a separate stream on a GPU. Collectives of one communicator
-// run one after the other, in the order of the calls, which must be the same on every rank. Only wait() makes the
+// run one after the other, in the order of the calls, which must be the same on every rank (of send and receive: on
+// the two ranks). Only wait() makes the
 // compute stream (on the CPU: the caller) wait. Until then neither the sent nor the received memory may be touched.
 //
 // Tensors: contiguous, in the device's memory, fp32, bf16 or fp16, on the CPU fp32 and bf16 (others as each call
@@ -39,7 +40,7 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 8; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 9; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -163,6 +164,11 @@ class Communicator {
   // this rank, and the two tensors have as many bytes. Any dtype.
   virtual Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                               std::int32_t from) = 0;
+  // To one other rank, and from one: that rank alone calls the opposite with as many bytes, and no third one takes
+  // part. Each may wait for its opposite, and later collectives of this rank behind it: ranks that order all sends and
+  // receives of a step in one sequence never wait in a circle. Any dtype.
+  virtual Ticket send(const compute::Tensor& x, std::int32_t to) = 0;
+  virtual Ticket receive(const compute::Tensor& x, std::int32_t from) = 0;
 
   // Between the two, collectives follow one another with nothing of the compute stream between them. They have one
   // ticket, and are timed and looked after as one, which leaves out what a library does for that in between.

@@ -8,6 +8,7 @@
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/parallel/split_ranks.hpp>
+#include <assay/parallel/stage_ranks.hpp>
 #include <assay/train/step_marks.hpp>
 #include <assay/verification/asked_decoder.hpp>
 #include <functional>
@@ -47,7 +48,10 @@ class DecoderRanks {
  private:
   models::DecoderTrainer make_trainer();
   train::GradientExchange& exchange();
+  // One rank has all stages, and trains as one without any.
+  bool has_stages() const { return strategy_.trainer.model.is_pipelined(); }
   void enqueue_step(const train::StepMarks& marks);
+  void enqueue_without_communication();
   train::SetupMoments setup_moments(const Launch& launch);
   void take_messages();
   void begin();                   // all ranks alike, after the trainer's start
@@ -67,7 +71,8 @@ class DecoderRanks {
   Strategy strategy_;
   verification::AskedDecoder asked_;
   std::optional<parallel::ShardedBlocks> blocks_;
-  std::optional<parallel::SplitRanks> parts_;     // of products, or of keys and values
+  std::optional<parallel::SplitRanks> parts_;  // of products, or of keys and values
+  std::optional<parallel::StageRanks> stages_;
   comm::CollectiveMemory registered_parameters_;  // what is kept of them, where it is gathered from such memory
   models::DecoderTrainer trainer_;
   std::optional<parallel::ShardedUpdate> update_;

@@ -21,6 +21,7 @@ enum class Shares {
   blocks,   // of parameters, which come and go, with their gradients and their optimizer state
   columns,  // and rows of matrices: products are split (trainer.model.split)
   tokens,   // of each sequence (trainer.model.context)
+  stages,   // layers, one behind the other (trainer.model.stages)
 };
 
 // Gradients that every rank has whole meet in collectives of their arena.
@@ -54,6 +55,7 @@ struct Strategy {
 //   blocks   neither; the blocks exchange both
 //   columns  neither; what every rank has is summed at the end of backward
 //   tokens   gradients, which are terms of a sum
+//   stages   neither; each parameter is one rank's
 // Only what is gathered, of blocks or by an update, has a choice of memory.
 void validate(const Strategy& strategy);
 

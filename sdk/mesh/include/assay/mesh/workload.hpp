@@ -54,7 +54,7 @@ class Workload : public DecoderRanks {
   explicit Workload(const Case& c) : DecoderRanks(c, id, Tables::strategy(c)) {}
 
   void setup(const Launch& launch) {
-    launch.report(train::parameters_metric, trainer().model().whole_parameter_count());
+    launch.report(train::parameters_metric, trainer().whole_parameter_count());
     if constexpr (has_metric<Tables>("parameter_bytes")) train::report_kept_bytes<Workload>(launch, trainer());
     set_up(launch);
     const SetUp found{strategy(), trainer(), blocks(), gradients(), update(), bucket_bytes()};

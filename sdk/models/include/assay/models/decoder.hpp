@@ -104,9 +104,12 @@ class DecoderModel : public train::Model {
   compute::Tensor experts_of(std::int64_t layer) const { return plan_[routing_[index_of(layer)].experts]; }
   compute::Tensor expert_counts(std::int64_t layer) const { return plan_[routing_[index_of(layer)].counts]; }
   compute::Tensor routing_losses() const { return plan_[routing_losses_]; }
+  // Of a stage (config.stage): its input, which is there before forward; its result; and the gradient by that, which is
+  // there before backward, in whose place the gradient by the input is behind it.
+  compute::Tensor stage_input() const { return plan_[forward_.front().input]; }
+  compute::Tensor stage_output() const { return plan_[final_input_]; }
+  compute::Tensor stage_gradient() const { return plan_[dx_]; }
   compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
-  // Of the whole model, where this is a part of one.
-  std::int64_t whole_parameter_count() const { return (config_.is_split() ? unsplit_ : set_).parameter_count(); }
   // Of a split model: draws its part of what the whole model would have from this seed. Uses the activations' memory.
   void draw_parts(compute::Backend& b, std::uint64_t seed) const;
 
@@ -307,6 +310,9 @@ class DecoderModel : public train::Model {
   void note_use(compute::Backend& b, const compute::Tensor& used) const {
     if (is_planning_) b.download(nullptr, used);
   }
+  void note_given(compute::Backend& b, const compute::Tensor& given) const {
+    if (is_planning_) b.upload(given, nullptr);
+  }
 
   // decoder_context.cpp: what a model adds whose sequences ranks share out.
   void rotation_of_own_chunks(compute::Backend& b) const;
@@ -395,7 +401,7 @@ class DecoderModel : public train::Model {
   }
   std::int64_t score_rows() const { return makes_scores_in_parts() ? config_.score_rows : config_.context_length; }
   float norm_eps() const { return static_cast<float>(config_.norm_eps); }
-  bool is_tied() const { return ids_.lm_head == ids_.embeddings; }
+  bool is_tied() const { return config_.tied_embeddings; }
   // [B, T, H or K, D] of [N, qkv_width]: queries, keys, values
   compute::Tensor heads_of(const compute::Tensor& packed, int which) const;
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix

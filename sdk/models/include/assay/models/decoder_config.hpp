@@ -29,6 +29,20 @@ struct DecoderContext {
   std::int64_t rank = 0, ranks = 1;
 };
 
+// A rank's part of a decoder whose layers are shared out in stages, one behind the other ("pipeline parallel",
+// decoder_pipeline.hpp): of ranks * virtual_stages stages rank r has r, r + ranks, r + 2 ranks, ...
+struct DecoderStages {
+  std::int64_t rank = 0, ranks = 1, virtual_stages = 1;
+};
+
+// What a model that is one stage has beside its `layers`. Without the embedding its input is given, without the head
+// the residual stream behind its last layer is its result.
+struct DecoderStage {
+  std::int64_t first_layer = 0;  // of the whole model
+  bool has_embedding = true, has_head = true;
+  bool is_whole() const { return has_embedding && has_head; }
+};
+
 struct DecoderConfig {
   std::int64_t vocab_size = 10'000;
   std::int64_t batch_size = 4;
@@ -86,6 +100,8 @@ struct DecoderConfig {
   // activations. Costs the memory of what they read, which must live longer.
   bool side_lane = false;
   DecoderSplit split;      // over several ranks: of fused steps with a backward
+  DecoderStages stages;    // over several ranks: of micro-batches, without experts, a split or tied embeddings
+  DecoderStage stage;      // of a model that is one of them
   DecoderContext context;  // over several ranks: of tiled attention and one micro-batch, without experts and a split
 
   std::int64_t own_context() const { return context_length / context.ranks; }  // tokens of a sequence on this rank
@@ -109,6 +125,7 @@ struct DecoderConfig {
   }
   // What is here of a split model: all of it where there is one rank.
   bool is_split() const { return split.ranks > 1; }
+  bool is_pipelined() const { return stages.ranks > 1; }
   // Of sequences that ranks share out: tokens in a chunk, and where the first or the second chunk of a rank begins.
   bool shares_context() const { return context.ranks > 1; }
   std::int64_t chunk_length() const { return context_length / (2 * context.ranks); }
@@ -150,7 +167,7 @@ struct DecoderConfig {
   }
   // Whether a layer sees everything whatever the window of those beside it.
   bool sees_all(std::int64_t layer) const {
-    return full_attention_every > 0 && (layer + 1) % full_attention_every == 0;
+    return full_attention_every > 0 && (stage.first_layer + layer + 1) % full_attention_every == 0;
   }
   bool rotates_locally(std::int64_t layer) const { return rope_local_theta > 0 && !sees_all(layer); }
   // The window of a layer where it hides a token; 0: none.

@@ -71,6 +71,11 @@ class BufferPlan {
   // To be called before solve(): something placed already has these bytes from moment `first` to moment `last`.
   void reserve(std::size_t offset, std::size_t bytes, int first, int last);
   void solve();
+  // In the place of borrow() and solve(), of a step in two parts: what is alive both at `moment`, the last one of the
+  // first part, and behind it has own memory, all else borrowed memory, as much as it needs. So steps between whose
+  // parts others run need own memory each, and share the borrowed one.
+  void solve_around(int moment);
+  std::size_t borrowed_bytes() const { return borrowed_; }
   std::size_t total_bytes() const { return total_; }  // after solve(), borrowed ones included
   std::size_t own_bytes() const { return total_ - own_begin(); }
   std::size_t lower_bound_bytes() const;  // the largest sum of bytes alive at one moment, reserved ones too
@@ -84,6 +89,7 @@ class BufferPlan {
 
  private:
   PlacementProblem problem() const;
+  void require_lives() const;
 
   UnboundMemory memory_;
   std::vector<Buffer> buffers_;

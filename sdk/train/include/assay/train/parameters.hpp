@@ -12,6 +12,7 @@
 #include <assay/train/element_range.hpp>
 #include <assay/workload/precision.hpp>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -101,8 +102,9 @@ class ParameterSet {
   compute::Tensor compute_copy() const;  // flat; empty when there is none
 
   // Draws every parameter from its distribution, and sets gradients to 0; the numbers are the same for any device and
-  // number of threads.
-  void initialize(compute::Backend& backend, std::uint64_t seed) const;
+  // number of threads. `streams`: of each parameter the id that its numbers are of, where this set is part of another
+  // one.
+  void initialize(compute::Backend& backend, std::uint64_t seed, std::span<const Id> streams = {}) const;
   void refresh_compute_copy(compute::Backend& backend) const;
 
  private:

@@ -21,5 +21,8 @@ namespace assay::train {
 // assay::Error(INTERNAL) if the step reads a buffer or a gradient that it has not written, unless the buffer is
 // declared to outlive steps, and if it goes beyond a buffer's end. A partly written buffer counts as written.
 void plan_step(BufferPlan& plan, const ParameterSet* gradients, const std::function<void(compute::Backend&)>& step);
+// The same of a step in two parts, between which others may run: BufferPlan::solve_around(). No gradients are borrowed.
+void plan_step_in_two_parts(BufferPlan& plan, const std::function<void(compute::Backend&)>& first,
+                            const std::function<void(compute::Backend&)>& second);
 
 }  // namespace assay::train

@@ -20,10 +20,11 @@
 namespace assay::verification {
 
 // How ranks share the whole model. What a rank has of each parameter follows from the trainer's configuration (split,
-// context, experts), or from the blocks.
+// context, stages, experts), or from the blocks.
 struct SharedModel {
   parallel::ShardedBlocks* blocks = nullptr;  // that parameters come and go by, if they do
   bool all_common = false;                    // every rank has all weights: none are gathered
+  bool in_stages = false;                     // each parameter is one rank's, and nothing is common
   // Of ranks that share one batch: how far the gradients may be from the whole model's. The others average.
   std::optional<PathTolerance> one_batch = {};
   // Words of the texts: what is compared with the whole model, and what every rank has.
