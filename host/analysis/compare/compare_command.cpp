@@ -21,7 +21,6 @@
 #include "compare/sides.hpp"
 #include "compare/split.hpp"
 #include "compare/statistic_words.hpp"
-#include "experiment/settings.hpp"
 #include "results/terminal.hpp"
 
 namespace assay::host::compare {
@@ -179,7 +178,7 @@ void require_records(const std::vector<Side>& sides) {
 
 // Inputs that may differ are inputs: a slip would change nothing, without a word.
 void require_inputs(const std::vector<Side>& sides, const std::set<std::string>& across) {
-  std::set<std::string> inputs{across_workloads}, settings;
+  std::set<std::string> inputs{across_workloads}, settings{record::ranks_axis, threads_key, "run.device"};
   for (const Side& side : sides)
     for (const ComparedRun& run : side.runs)
       for (const record::CaseRecord& record : run.records) {
@@ -187,7 +186,7 @@ void require_inputs(const std::vector<Side>& sides, const std::set<std::string>&
         for (const auto& setting : record.identity.settings) settings.insert(setting.first);
       }
   for (const std::string& key : across)
-    if (!inputs.contains(key) && !settings.contains(key) && !experiment::find_setting(key))
+    if (!inputs.contains(key) && !settings.contains(key))
       throw UsageError(fmt::format("--across {}: no case has an input of this name{}", key,
                                    known_instead(key, {inputs.begin(), inputs.end()})));
 }

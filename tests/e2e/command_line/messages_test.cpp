@@ -122,10 +122,10 @@ TEST_F(Messages, ProgramsThatCannotBeTimed) {
     refused(program, parts);
     EXPECT_FALSE(fs::exists(folder() / "timed"));
   };
-  std::ofstream(folder() / "script") << "#!/bin/sh\n";
-  not_timed({"./script"},
-            {"'./script' may not be executed; chmod +x './script' makes it a program", "-- sh './script'"});
-  not_timed({"script"}, {"there is no program 'script'", "or give its path: ./script"});
+  std::ofstream(folder() / "my-script") << "#!/bin/sh\n";
+  not_timed({"./my-script"},
+            {"'./my-script' may not be executed; chmod +x './my-script' makes it a program", "-- sh './my-script'"});
+  not_timed({"my-script"}, {"there is no program 'my-script'", "or give its path: ./my-script"});
   not_timed({"./dir"}, {"'./dir' is a folder; name a program in it"});
   not_timed({"./nowhere"}, {"there is no program './nowhere'; name one on the PATH"});
   refused({"time", "--runs", "0", "--", "true"}, {"--runs is 0; expected a whole number from 1 to 10000000"});
