@@ -154,8 +154,8 @@ void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& argu
       const bool some_before = !kept.empty();
       std::erase_if(kept, [&](const Case& c) { return !filter.matches(c); });
       if (some_before && kept.empty())
-        mistakes.add(place, fmt::format("no case that the filters before it leave has this; they leave {} = {}",
-                                        filter.key(), fmt::join(before, ", ")));
+        mistakes.add(place, fmt::format("no case that is left has this; those have {} = {}", filter.key(),
+                                        fmt::join(before, ", ")));
     } catch (const FilterSyntaxError& e) {
       mistakes.add(place, e.what());
     }

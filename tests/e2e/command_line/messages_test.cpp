@@ -134,7 +134,7 @@ TEST_F(Messages, ProgramsThatCannotBeTimed) {
 
 TEST_F(Messages, FiltersSayWhatIsLeft) {
   refused(run_arguments({"--filter", "heads=1", "--filter", "heads=2"}),
-          {"--filter heads=2: no case that the filters before it leave has this; they leave heads = 1"});
+          {"--filter heads=2: no case that is left has this; those have heads = 1"});
 }
 
 }  // namespace
