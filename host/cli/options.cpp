@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <sstream>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
+#include "cli/option_mistakes.hpp"
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
 #include "results/terminal.hpp"
@@ -39,25 +42,21 @@ void check_plugin_folders(const po::variables_map& values) {
     }
 }
 
-// An option whose value was forgotten does not take the next option for it: `--output --dry-run` is no folder, and the
-// run no real one. A value that begins so stands behind "=".
-void check_values_are_no_options(const Arguments& arguments, const po::options_description& known) {
-  for (std::size_t i = 0; i + 1 < arguments.size() && arguments[i] != "--"; ++i) {
-    const std::string& given = arguments[i];
-    const std::string& next = arguments[i + 1];
-    if (given.size() < 2 || given[0] != '-' || !next.starts_with("--")) continue;
-    const bool is_long = given.starts_with("--");
-    const po::option_description* option = known.find_nothrow(is_long ? given.substr(2) : given, /*approx=*/false);
-    if (!option || option->semantic()->min_tokens() == 0) continue;
-    throw UsageError(fmt::format("{0} needs a value, and {1} stands in its place; give one, or {0}={1} if that is it",
-                                 is_long ? given : "--" + option->long_name(), next));
-  }
-}
-
 // "metric,m" is --metric and -m.
 std::string long_name(const char* name) {
   const std::string whole = name;
   return whole.substr(0, whole.find(','));
+}
+
+// What a variable of this type takes.
+template <typename T>
+std::string expected_of() {
+  if constexpr (std::is_same_v<T, std::string>)
+    return "a text";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "a number";
+  else
+    return fmt::format("a whole number, at most {}", std::numeric_limits<T>::max());
 }
 
 }  // namespace
@@ -79,17 +78,21 @@ void Options::add(const char* name, std::string& value, const std::string& help)
   visible_.add_options()(name, po::value(&value)->default_value(value), help.c_str());
 }
 void Options::add(const char* name, double& value, const std::string& help) {
+  expected_[long_name(name)] = expected_of<double>();
   visible_.add_options()(name, po::value(&value)->default_value(value, fmt::format("{}", value)), help.c_str());
 }
 void Options::add(const char* name, int& value, const std::string& help) {
+  expected_[long_name(name)] = expected_of<int>();
   visible_.add_options()(name, po::value(&value)->default_value(value), help.c_str());
 }
 void Options::add(const char* name, std::int64_t& value, const std::string& help) {
+  expected_[long_name(name)] = expected_of<std::int64_t>();
   visible_.add_options()(name, po::value(&value)->default_value(value), help.c_str());
 }
 
 template <typename T>
 void Options::add_plain(const char* name, std::optional<T>& value, const std::string& help) {
+  expected_[long_name(name)] = expected_of<T>();
   visible_.add_options()(name, po::value<T>(), help.c_str());
   takers_.emplace_back([name = long_name(name), &value](const Values& values) {
     if (values.count(name)) value = values[name].template as<T>();
@@ -110,6 +113,7 @@ void Options::add(const char* name, std::optional<std::int64_t>& value, const st
 
 template <typename T>
 void Options::add_list(const char* name, std::vector<T>& values, const std::string& help) {
+  expected_[long_name(name)] = expected_of<T>();
   visible_.add_options()(name, po::value(&values)->composing(), help.c_str());
 }
 void Options::add(const char* name, std::vector<std::string>& values, const std::string& help) {
@@ -176,16 +180,18 @@ bool Options::read(const Arguments& arguments) {
   po::options_description all;
   all.add(visible_);
   po::positional_options_description places;
-  if (!positional_.empty()) {
-    all.add_options()(positional_.c_str(), po::value<Arguments>());
-    places.add(positional_.c_str(), most_);
-  }
+  const std::string words = positional_.empty() ? "argument" : positional_;
+  all.add_options()(words.c_str(), po::value<Arguments>());
+  places.add(words.c_str(), -1);
   Values values;
+  std::optional<po::parsed_options> parsed;
   check_values_are_no_options(arguments, visible_);
+  check_dashes(arguments, visible_);
   try {
     // No abbreviations: an option added later must not change what an old script means.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(arguments).options(all).positional(places).style(style).run(), values);
+    parsed = po::command_line_parser(arguments).options(all).positional(places).style(style).run();
+    po::store(*parsed, values);
     po::notify(values);
   } catch (const po::unknown_option& e) {
     std::vector<std::string> known;
@@ -200,10 +206,11 @@ bool Options::read(const Arguments& arguments) {
       said += "; " + hint_(given);
     throw UsageError(said);
   } catch (const po::error& e) {
-    throw UsageError(e.what());
+    throw UsageError(text_of_mistake(e, parsed ? &*parsed : nullptr, expected_));
   }
   check_plugin_folders(values);
   if (values.count("help")) return print_help(), false;
+  check_number_of_words(*parsed, most_, usage_);
   for (const auto& take : takers_) take(values);
   return true;
 }

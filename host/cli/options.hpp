@@ -9,6 +9,7 @@
 #include <boost/program_options.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -70,6 +71,7 @@ class Options {
   int most_ = 0;
   boost::program_options::options_description visible_{"Options"};
   std::vector<std::function<void(const Values&)>> takers_;
+  std::map<std::string, std::string> expected_;  // by option: "a number"
   std::function<std::string(const std::string&)> hint_;
 };
 

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <system_error>
 
@@ -105,6 +106,30 @@ std::string last_lines(std::string_view text) {
   return printable(text);
 }
 
+// What a start that failed with `error` has against the program, and the remedy. A name without a slash is looked for
+// on the PATH, and nothing is known of it.
+std::string why_not_started(int error, const Settings& settings) {
+  namespace fs = std::filesystem;
+  const std::string& name = settings.command.front();
+  std::error_code unknown;
+  const fs::path path = name.find('/') == std::string::npos ? fs::path() : fs::path(settings.directory) / name;
+  const fs::file_status status = fs::status(path, unknown);
+  if (fs::is_directory(status)) return "it is a folder; name a program in it";
+  if (error == EACCES && fs::is_regular_file(status))
+    return text_of_errno(error) + "; chmod +x " + name + " makes it a program, or start it by its interpreter: sh " +
+           name;
+  if (error == ENOENT && fs::is_regular_file(status)) {
+    std::string first;
+    std::getline(std::ifstream(path), first);
+    return first.starts_with("#!") ? "the interpreter of its first line is not there: " + printable(first.substr(2)) +
+                                         "; correct that line, or install it"
+                                   : "the loader that it asks for is not there; it was built for another system";
+  }
+  if (error == ENOEXEC)
+    return text_of_errno(error) + "; it is a script without a first line such as #!/bin/sh, or of another machine";
+  return text_of_errno(error) + "; give the name of a program on the PATH, or its path, as the first word of command";
+}
+
 // The attributes and file actions of a start, which are freed with it.
 struct SpawnPlan {
   posix_spawn_file_actions_t actions{};
@@ -167,9 +192,8 @@ void Program::start(const Settings& settings, const std::vector<std::pair<std::s
   if (error != 0) {
     pid_ = -1;
     const std::string where = settings.directory.empty() ? "" : " in the working folder " + settings.directory;
-    throw assay::Error(ASSAY_INVALID_ARGUMENT,
-                       "the program '" + name_ + "' cannot be started" + where + ": " + text_of_errno(error) +
-                           "; give the name of a program on the PATH, or its path, as the first word of command");
+    throw assay::Error(ASSAY_INVALID_ARGUMENT, "the program '" + name_ + "' cannot be started" + where + ": " +
+                                                   why_not_started(error, settings));
   }
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));  // glibc 2.36 has no such function for C++
   if (process_) return;

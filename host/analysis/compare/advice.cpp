@@ -70,6 +70,10 @@ std::vector<std::string> why_nothing_was_compared(const Comparison& comparison) 
   const std::set<std::string> of_first = workloads_of(first);
   for (std::size_t s = 1; s < comparison.sides.size(); ++s) {
     const std::set<std::string> others = workloads_of(comparison.sides[s]);
+    if (others.empty()) {
+      lines.push_back(fmt::format("{} has no record of a finished case", comparison.sides[s].label));
+      continue;
+    }
     if (!share_any(of_first, others) && !comparison.rules.across.contains(across_workloads))
       lines.push_back(fmt::format(
           "{} runs the workload {}, and {} runs {}. Different workloads are compared only when you ask for it: add "

@@ -12,6 +12,7 @@
 
 #include "common/exit_code.hpp"
 #include "common/filter.hpp"
+#include "common/suggest.hpp"
 #include "common/text_format.hpp"
 #include "common/usage_error.hpp"
 #include "common/value.hpp"
@@ -37,10 +38,8 @@ FailIf fail_if_of(const std::vector<std::string>& words) {
     else if (word == "differs")
       fail_if.differs = true;
     else
-      throw UsageError(
-          fmt::format("--fail-if is '{}'; expected slower, differs, cannot-tell, unmatched, or several of "
-                      "them separated by commas",
-                      word));
+      throw UsageError(fmt::format("--fail-if is '{}'{}, and several of them separated by commas", word,
+                                   known_instead(word, {"slower", "differs", "cannot-tell", "unmatched"})));
   }
   return fail_if;
 }
@@ -95,7 +94,8 @@ Checked checked(const CompareRequest& request) {
   asked.format = request.format;
   const std::string& format = asked.format;
   if (format != "terminal" && format != "markdown" && format != "csv" && format != "json")
-    throw UsageError(fmt::format("--format is '{}'; expected terminal, markdown, csv or json", format));
+    throw UsageError(
+        fmt::format("--format is '{}'{}", format, known_instead(format, {"terminal", "markdown", "csv", "json"})));
   asked.runs = request.runs;
   if (asked.runs.empty()) throw UsageError("no run is given; expected at least two, or one with --by");
   if (request.group) asked.folders = FolderOfRuns::one_side;
@@ -163,6 +163,34 @@ int compare_overview(Overview overview, const Checked& asked) {
   return exit_for(reasons);
 }
 
+bool has_records(const Side& side) {
+  return std::any_of(side.runs.begin(), side.runs.end(), [](const ComparedRun& run) { return !run.records.empty(); });
+}
+
+// The baseline has records, and so has another side.
+void require_records(const std::vector<Side>& sides) {
+  const auto with_records = std::count_if(sides.begin(), sides.end(), has_records);
+  if (has_records(sides.front()) && (with_records > 1 || sides.size() == 1)) return;
+  const auto without = std::find_if_not(sides.begin(), sides.end(), has_records);
+  throw UsageError(fmt::format("nothing can be compared: {} has no record of a finished case; name a run that has some",
+                               without->name));
+}
+
+// Inputs that may differ are inputs: a slip would change nothing, without a word.
+void require_inputs(const std::vector<Side>& sides, const std::set<std::string>& across) {
+  std::set<std::string> inputs{across_workloads}, settings{record::ranks_axis, threads_key, "run.device"};
+  for (const Side& side : sides)
+    for (const ComparedRun& run : side.runs)
+      for (const record::CaseRecord& record : run.records) {
+        inputs.merge(std::set<std::string>(CaseInputs(record).keys()));
+        for (const auto& setting : record.identity.settings) settings.insert(setting.first);
+      }
+  for (const std::string& key : across)
+    if (!inputs.contains(key) && !settings.contains(key))
+      throw UsageError(fmt::format("--across {}: no case has an input of this name{}", key,
+                                   known_instead(key, {inputs.begin(), inputs.end()})));
+}
+
 // ": pass, precision", what cases of the side differ in.
 std::string axes_text(const Side& side) {
   std::map<std::string, std::set<std::string>> values;
@@ -185,7 +213,9 @@ int compare_runs(const CompareRequest& request) {
   Sides read = read_sides(asked.runs, asked.folders);
   warn(read.warnings);
   std::vector<Side> sides = std::move(read.sides);
+  require_records(sides);
   ComparisonOptions options = asked.options;
+  require_inputs(sides, options.rules.across);
   std::vector<std::string> side_notes;
   if (splits) {
     if (sides.size() != 1)

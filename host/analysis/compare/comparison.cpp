@@ -6,6 +6,7 @@
 #include "compare/assumptions.hpp"
 #include "compare/ends.hpp"
 #include "compare/family.hpp"
+#include "compare/figure_alone.hpp"
 #include "compare/training_length.hpp"
 #include "record/columns.hpp"
 #include "results/case_text.hpp"
@@ -308,11 +309,10 @@ Entry baseline_entry(const SideCase& c, const std::string& metric, const Side& s
     entry.reason = figures.problem;
     return entry;
   }
-  const TestedSide tested{side.label, figures.runs};
-  const TestResult own = compare_figures(tested, tested, test);
-  entry.value = own.value_a;
+  const FigureAlone own = figure_alone({side.label, figures.runs}, test);
+  entry.value = own.value;
   if (figures.first.is_result()) entry.digits = record::result_digits;
-  entry.runs = own.runs_a;
+  entry.runs = own.runs;
   entry.statistic = own.statistic;
   entry.by_samples = own.by_samples;
   return entry;

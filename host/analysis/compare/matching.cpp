@@ -74,7 +74,7 @@ Keys telling_keys(const Keys& varied, const MatchRules& rules) {
   return telling;
 }
 
-// A number for each value, so that each of thousands of cases is held against thousands of others in no time.
+// A number for each value, so that cases are compared without their texts.
 class Numbered {
  public:
   // The value of each key, in their order; none where the case does not say.
@@ -95,12 +95,48 @@ class Numbered {
   std::map<std::string, std::size_t> numbers_;
 };
 
-// The two may be one case: no number that both have differs.
-bool may_be_one(const Numbered::Numbers& a, const Numbered::Numbers& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i] && b[i] && *a[i] != *b[i]) return false;
-  return true;
-}
+// The cases of a side by their numbers: of thousands the few that may be a given case are found without a look at each.
+class Candidates {
+ public:
+  void add(Numbered::Numbers numbers) {
+    const std::size_t place = all_.size();
+    if (says_all(numbers))
+      by_numbers_[numbers].push_back(place);
+    else
+      incomplete_.push_back(place);
+    all_.push_back(std::move(numbers));
+  }
+  // Their places, in order.
+  std::vector<std::size_t> of(const Numbered::Numbers& a) const {
+    std::vector<std::size_t> found;
+    const auto take = [&](std::size_t place) {
+      if (may_be_one(a, all_[place])) found.push_back(place);
+    };
+    if (!says_all(a)) {
+      for (std::size_t place = 0; place < all_.size(); ++place) take(place);
+      return found;
+    }
+    if (const auto same = by_numbers_.find(a); same != by_numbers_.end()) found = same->second;
+    std::for_each(incomplete_.begin(), incomplete_.end(), take);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+ private:
+  static bool says_all(const Numbered::Numbers& numbers) {
+    return std::all_of(numbers.begin(), numbers.end(), [](const auto& number) { return number.has_value(); });
+  }
+  // No number that both have differs.
+  static bool may_be_one(const Numbered::Numbers& a, const Numbered::Numbers& b) {
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (a[i] && b[i] && *a[i] != *b[i]) return false;
+    return true;
+  }
+
+  std::vector<Numbered::Numbers> all_;
+  std::map<Numbered::Numbers, std::vector<std::size_t>> by_numbers_;
+  std::vector<std::size_t> incomplete_;
+};
 
 // What several candidates differ in among themselves.
 std::string difference_among(const std::vector<const SideCase*>& cases) {
@@ -136,17 +172,15 @@ Matches match_cases(const std::vector<SideCase>& baseline, const std::vector<Sid
   std::map<const SideCase*, std::vector<std::size_t>> users;  // cases of the baseline that found the same case
   std::set<const SideCase*> named;
   Numbered numbered(telling_keys(varied, rules));
-  std::vector<Numbered::Numbers> of_others;
-  for (const SideCase& b : other) of_others.push_back(numbered.numbers_of(b));
+  Candidates candidates;
+  for (const SideCase& b : other) candidates.add(numbered.numbers_of(b));
   for (const SideCase& a : baseline) {
-    const Numbered::Numbers of_a = numbered.numbers_of(a);
     Match match;
     std::vector<const SideCase*> found;
     const SideCase* nearest = nullptr;
     Agreement of_found, of_nearest;
-    for (std::size_t i = 0; i < other.size(); ++i) {
-      if (!may_be_one(of_a, of_others[i])) continue;
-      const SideCase& b = other[i];
+    for (const std::size_t place : candidates.of(numbered.numbers_of(a))) {
+      const SideCase& b = other[place];
       Agreement now = agreement(a, b, varied, rules);
       if (!now.same_case) continue;
       if (now.differ.empty()) {

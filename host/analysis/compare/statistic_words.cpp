@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "common/suggest.hpp"
 #include "common/usage_error.hpp"
 
 namespace assay::host::compare {
@@ -25,7 +28,11 @@ std::string word_of(Statistic statistic) {
 Statistic statistic_of(const std::string& word) {
   for (const auto& [statistic, known] : words)
     if (known == word) return statistic;
-  throw UsageError(fmt::format("--statistic is '{}'; expected mean, p05, lower-quartile or median", word));
+  std::vector<std::string> known;
+  for (const auto& each : words) known.emplace_back(each.second);
+  const std::string meant = did_you_mean(word, known);
+  throw UsageError(fmt::format("--statistic is '{}'{} mean, p05, lower-quartile or median", word,
+                               meant.empty() ? "; expected" : meant + " Expected"));
 }
 
 double share_of(const char* option, double percent, double low, double high) {

@@ -1,6 +1,7 @@
 #include "compare/verdict.hpp"
 
 #include "compare/ends.hpp"
+#include "compare/figure_alone.hpp"
 #include "compare/interval.hpp"
 #include "compare/location.hpp"
 
@@ -112,17 +113,6 @@ bool objects(Outcome outcome, Statistic statistic, double center, double other, 
 Scatter scatter_with(Scatter scatter, const Room& room) {
   scatter.room_below = room.below, scatter.room_above = room.above;
   return scatter;
-}
-
-bool settles(const Scatter& scatter, const TestOptions& options, double confidence, std::size_t runs) {
-  const Interval expected = expected_interval(scatter, runs);
-  const double margin = kFourOfFive * std::sqrt(scatter.measured_variance / static_cast<double>(runs));
-  const double half = expected.half(options.confidence) + margin, threshold = std::log1p(options.threshold);
-  const double low = scatter.center - half - scatter.room_below, high = scatter.center + half + scatter.room_above;
-  if (low >= -threshold && high <= threshold) return true;
-  const double distance =
-      scatter.center > 0 ? scatter.center - scatter.room_below : -scatter.center - scatter.room_above;
-  return expected.chance_of(distance - margin) < 1 - confidence;
 }
 
 // The fewest and the most that a run of both sides has.
@@ -250,11 +240,42 @@ const char* statistic_name(Statistic statistic) {
   return "";
 }
 
+bool settles(const Scatter& scatter, const TestOptions& options, double confidence, std::size_t runs) {
+  const Interval expected = expected_interval(scatter, runs);
+  const double margin = kFourOfFive * std::sqrt(scatter.measured_variance / static_cast<double>(runs));
+  const double half = expected.half(options.confidence) + margin, threshold = std::log1p(options.threshold);
+  const double low = scatter.center - half - scatter.room_below, high = scatter.center + half + scatter.room_above;
+  if (low >= -threshold && high <= threshold) return true;
+  const double distance =
+      scatter.center > 0 ? scatter.center - scatter.room_below : -scatter.center - scatter.room_above;
+  return expected.chance_of(distance - margin) < 1 - confidence;
+}
+
+// More runs settle whatever fewer do: every error shrinks with their number. So the answer is bracketed, and of cases
+// that no number settles, the most are asked about alone.
 std::optional<std::size_t> runs_to_settle(const Scatter& scatter, const TestOptions& options, double confidence) {
   constexpr std::size_t kFewestRuns = 2;
-  for (std::size_t runs = std::max(kFewestRuns, scatter.runs + 1); runs <= most_runs_to_settle; ++runs)
-    if (settles(scatter, options, confidence, runs)) return runs;
-  return std::nullopt;
+  std::size_t low = std::max(kFewestRuns, scatter.runs + 1), high = most_runs_to_settle;
+  if (low > high || !settles(scatter, options, confidence, high)) return std::nullopt;
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (settles(scatter, options, confidence, middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return high;
+}
+
+FigureAlone figure_alone(const TestedSide& side, const TestOptions& options) {
+  TestResult ignored;  // takes the notes
+  const std::vector<RunFigure> runs = undisturbed(side, ignored);
+  FigureAlone alone;
+  alone.runs = runs.size();
+  alone.by_samples = have_samples(runs);
+  alone.statistic = alone.by_samples && !runs.front().scale ? options.statistic : Statistic::mean;
+  alone.value = geometric_mean(runs, alone.statistic);
+  return alone;
 }
 
 TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, const TestOptions& options) {

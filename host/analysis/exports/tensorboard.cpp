@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "common/utc.hpp"
 #include "exports/exported_case.hpp"
@@ -35,53 +36,87 @@ std::uint32_t checksum(std::string_view bytes) {
 }
 
 template <class Number>
-std::string little_endian(Number number) {
-  std::string bytes;
+void append_little_endian(std::string& bytes, Number number) {
   for (std::size_t i = 0; i < sizeof(Number); ++i) bytes += static_cast<char>((number >> 8 * i) & 0xFF);
-  return bytes;
 }
 
 // TFRecord stores a checksum rotated and shifted: TensorFlow, core/lib/hash/crc32c.h, kMaskDelta.
-std::string masked_checksum(std::string_view bytes) {
-  return little_endian<std::uint32_t>(std::rotr(checksum(bytes), 15) + 0xA282EAD8U);
+void append_masked_checksum(std::string& to, std::string_view bytes) {
+  append_little_endian<std::uint32_t>(to, std::rotr(checksum(bytes), 15) + 0xA282EAD8U);
 }
 
-std::string varint(std::uint64_t number) {
-  std::string bytes;
+void append_varint(std::string& bytes, std::uint64_t number) {
   for (; number >= 0x80; number >>= 7) bytes += static_cast<char>((number & 0x7F) | 0x80);
-  return bytes + static_cast<char>(number);
+  bytes += static_cast<char>(number);
 }
-std::string field(int number, std::string_view bytes) {
-  return varint((static_cast<std::uint64_t>(number) << 3) | 2) + varint(bytes.size()) + std::string(bytes);
+void append_field(std::string& to, std::uint64_t number, std::string_view bytes) {
+  append_varint(to, number << 3 | 2);
+  append_varint(to, bytes.size());
+  to += bytes;
 }
-std::string field(int number, std::uint64_t value) {
-  return varint(static_cast<std::uint64_t>(number) << 3) + varint(value);
+void append_field(std::string& to, std::uint64_t number, std::uint64_t value) {
+  append_varint(to, number << 3);
+  append_varint(to, value);
+}
+std::string field(std::uint64_t number, std::string_view bytes) {
+  std::string text;
+  append_field(text, number, bytes);
+  return text;
 }
 
+// A run of many cases has millions of scalars: the parts of one are put together in memory that the next one uses, too.
 class EventFile {
  public:
-  explicit EventFile(double wall_s) { add(wall_s, field(3, "brain.Event:2")); }
+  explicit EventFile(double wall_s) {
+    rest_ = field(3, "brain.Event:2");
+    add(wall_s);
+  }
 
   // Scalars are floats of 32 bits in these files.
-  void scalar(const std::string& tag, std::uint64_t step, double wall_s, double value) {
+  void scalar(std::string_view tag, std::uint64_t step, double wall_s, double value) {
     if (std::isnan(value)) return;
-    const std::string figure =
-        varint(2 << 3 | 5) + little_endian(std::bit_cast<std::uint32_t>(static_cast<float>(value)));
-    add(wall_s, field(2, step) + field(5, field(1, field(1, tag) + figure)));
+    value_.clear();
+    append_field(value_, 1, tag);
+    append_varint(value_, 2 << 3 | 5);
+    append_little_endian(value_, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+    rest_.clear();
+    append_field(rest_, 2, step);
+    append_summary();
+    add(wall_s);
   }
   void text(const std::string& tag, double wall_s, const std::string& words) {
-    const std::string tensor = field(1, 7) + field(2, "") + field(8, words);
-    add(wall_s, field(5, field(1, field(1, tag) + field(8, tensor) + field(9, field(1, field(1, "text"))))));
+    std::string tensor;
+    append_field(tensor, 1, std::uint64_t{7});
+    append_field(tensor, 2, std::string_view());
+    append_field(tensor, 8, words);
+    value_ = field(1, tag) + field(8, tensor) + field(9, field(1, field(1, "text")));
+    rest_.clear();
+    append_summary();
+    add(wall_s);
   }
-  const std::string& bytes() const { return bytes_; }
+  std::string take_bytes() { return std::move(bytes_); }
 
  private:
-  void add(double wall_s, const std::string& rest) {
-    const std::string event = varint(1 << 3 | 1) + little_endian(std::bit_cast<std::uint64_t>(wall_s)) + rest;
-    const std::string length = little_endian<std::uint64_t>(event.size());
-    bytes_ += length + masked_checksum(length) + event + masked_checksum(event);
+  // Of one value.
+  void append_summary() {
+    summary_.clear();
+    append_field(summary_, 1, value_);
+    append_field(rest_, 5, summary_);
   }
-  std::string bytes_;
+  // An event of `rest_`.
+  void add(double wall_s) {
+    event_.clear();
+    append_varint(event_, 1 << 3 | 1);
+    append_little_endian(event_, std::bit_cast<std::uint64_t>(wall_s));
+    event_ += rest_;
+    length_.clear();
+    append_little_endian<std::uint64_t>(length_, event_.size());
+    bytes_ += length_;
+    append_masked_checksum(bytes_, length_);
+    bytes_ += event_;
+    append_masked_checksum(bytes_, event_);
+  }
+  std::string bytes_, length_, event_, rest_, summary_, value_;
 };
 
 // A table in Markdown.
@@ -111,8 +146,9 @@ std::string bytes_of(const record::CaseRecord& record) {
   if (result.phases)
     for (const auto& [name, phase] : *result.phases) {
       double at_s = begin_s;
+      const std::string tag = name + "/ms";
       for (std::size_t i = 0; i < phase.samples_ms.size(); ++i) {
-        file.scalar(name + "/ms", i, at_s, phase.samples_ms[i]);
+        file.scalar(tag, i, at_s, phase.samples_ms[i]);
         at_s += phase.samples_ms[i] / 1e3;
       }
       for (const auto& [statistic, ms] :
@@ -122,9 +158,9 @@ std::string bytes_of(const record::CaseRecord& record) {
     }
   if (result.step_metrics)
     for (const auto& [name, metric] : *result.step_metrics) {
-      for (std::size_t i = 0; i < metric.samples.size(); ++i)
-        file.scalar("step_metric/" + name, i, begin_s, metric.samples[i]);
-      if (metric.samples.empty() && metric.mean) file.scalar("step_metric/" + name, 0, begin_s, *metric.mean);
+      const std::string tag = "step_metric/" + name;
+      for (std::size_t i = 0; i < metric.samples.size(); ++i) file.scalar(tag, i, begin_s, metric.samples[i]);
+      if (metric.samples.empty() && metric.mean) file.scalar(tag, 0, begin_s, *metric.mean);
     }
   if (result.metrics)
     for (const auto& [name, metric] : *result.metrics)
@@ -137,7 +173,7 @@ std::string bytes_of(const record::CaseRecord& record) {
   if (result.memory && result.memory->peak_total_mib)
     file.scalar("memory/peak_mib", 0, begin_s, *result.memory->peak_total_mib);
   file.scalar("ok", 0, begin_s, result.is_ok() ? 1 : 0);
-  return file.bytes();
+  return file.take_bytes();
 }
 
 // The name has letters, digits, dots, dashes and underscores, and is not too long for a folder.

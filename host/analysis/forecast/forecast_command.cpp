@@ -127,6 +127,9 @@ int forecast_steps(const ForecastRequest& request) {
   std::vector<results::TabledRun> runs = results::read_tabled_runs(request.runs, warnings);
   for (const std::string& warning : warnings) results::say_on_stderr(warning);
   const std::vector<ObservedCase> cases = observed_cases(runs);
+  if (cases.empty())
+    throw UsageError(fmt::format("nothing can be expected: no case of {} has finished; name runs that have records",
+                                 fmt::join(request.runs, ", ")));
   std::set<std::string> left_out;
   const std::vector<StepFamily> families = step_families(cases, left_out);
   for (const std::string& one : left_out) results::say_on_stderr("left out: " + one);

@@ -188,7 +188,14 @@ ExperimentPlan plan_of(const run::LoadedExperiment& loaded, const PlanOptions& o
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
   basis.wants_hashes = false;
-  const run::RunPlan run_plan = run::make_plan(experiment, basis);
+  run::RunPlan run_plan = run::make_plan(experiment, basis);
+  ExperimentPlan result;
+  if (options.wants_time) {
+    std::vector<const run::CasePlan*> pending;
+    for (std::size_t i = 0; i < run_plan.cases.size(); ++i)
+      if (!options.done.contains(i)) pending.push_back(&run_plan.cases[i]);
+    result.estimate = run::estimate_by_earlier_runs(experiment, loaded.target.schema, pending);
+  }
 
   // What is not to be run, or not there, is not walked through.
   WalkedCases request{{loaded.target.plugin_file, loaded.target.schema}, device, {}, options.earlier, options.largest};
@@ -196,20 +203,19 @@ ExperimentPlan plan_of(const run::LoadedExperiment& loaded, const PlanOptions& o
   std::vector<std::size_t> walked;
   std::int32_t ranks_of_all = 0;
   for (std::size_t i = 0; i < run_plan.cases.size(); ++i) {
-    const run::CasePlan& planned = run_plan.cases[i];
+    run::CasePlan& planned = run_plan.cases[i];
     if (planned.values.run.ranks == experiment::ranks_all) ranks_of_all = planned.ranks;
     if (const std::string why = why_not_planned(planned.values, device.kind); !why.empty()) {
-      all[i].request = {planned.values, planned.ranks};
+      all[i].request = {std::move(planned.values), planned.ranks};
       all[i].walk.reason = why;
     } else if (planned.refusal) {
-      all[i].request = {planned.values, planned.ranks};
+      all[i].request = {std::move(planned.values), planned.ranks};
       all[i].walk.state = WalkState::unsupported;
       all[i].walk.reason = planned.refusal->reason;
     } else {
-      request.cases.push_back({planned.values, planned.ranks}), walked.push_back(i);
+      request.cases.push_back({std::move(planned.values), planned.ranks}), walked.push_back(i);
     }
   }
-  ExperimentPlan result;
   result.plan = plan_cases(std::move(request));
   for (std::size_t k = 0; k < walked.size(); ++k) all[walked[k]] = std::move(result.plan.cases[k]);
   if (walked.size() < all.size()) result.plan.node_hours_are_least = true;
@@ -218,12 +224,6 @@ ExperimentPlan plan_of(const run::LoadedExperiment& loaded, const PlanOptions& o
     result.plan.notes.push_back(
         fmt::format("run.ranks = \"all\" is planned as {} rank{}; --set run.ranks=N plans another number", ranks_of_all,
                     ranks_of_all == 1 ? "" : "s"));
-  if (options.wants_time) {
-    std::vector<const run::CasePlan*> pending;
-    for (std::size_t i = 0; i < run_plan.cases.size(); ++i)
-      if (!options.done.contains(i)) pending.push_back(&run_plan.cases[i]);
-    result.estimate = run::estimate_by_earlier_runs(experiment, loaded.target.schema, pending);
-  }
   result.mistakes = mistakes_in(loaded, result.plan.cases);
   return result;
 }

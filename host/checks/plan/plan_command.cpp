@@ -27,10 +27,18 @@ void require_integer_parameter(const plugin::WorkloadSchema& schema, const std::
   for (const plugin::ParamSpec& p : schema.params)
     if (p.type == plugin::ParamType::integer) names.push_back(p.name);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
-  const auto near = nearest(name, names);
-  throw UsageError(fmt::format("--largest is '{}'; expected an integer parameter of workload '{}': {}{}", name,
-                               schema.id, fmt::join(names, ", "),
-                               near ? fmt::format("; did you mean '{}'?", *near) : ""));
+  const std::string meant = did_you_mean(name, names);
+  throw UsageError(fmt::format("--largest is '{}'{}{} an integer parameter of workload '{}': {}", name, meant,
+                               meant.empty() ? "; expected" : " Expected", schema.id, fmt::join(names, ", ")));
+}
+
+experiment::DeviceDescription device_in_file(const std::string& file) try {
+  return experiment::read_device_file(file);
+} catch (const experiment::DeviceFileError& e) {
+  throw UsageError(fmt::format(
+      "--device-file: {}; expected a file that describes a device, as `assay describe-device --output FILE` "
+      "writes it",
+      e.what()));
 }
 
 }  // namespace
@@ -38,9 +46,14 @@ void require_integer_parameter(const plugin::WorkloadSchema& schema, const std::
 int plan_experiment(const PlanRequest& request) {
   PlanOptions options;
   if (request.device && request.device_file) throw UsageError("--device and --device-file exclude each other");
-  if (request.device_file) options.device = experiment::read_device_file(*request.device_file);
+  if (request.device_file) options.device = device_in_file(*request.device_file);
   if (request.device) options.device = device_asked_for(*request.device);
   options.earlier = earlier_records(request.from);
+  if (!request.from.empty() && options.earlier.empty())
+    throw UsageError(
+        fmt::format("--from {}: no record of a finished case, and so no times to expect; name a run that "
+                    "has some, or leave out --from",
+                    fmt::join(request.from, ", ")));
   run::LoadResult result =
       run::load_experiment({request.experiment, std::nullopt, request.set, request.filter, request.plugin_path});
   if (!result.loaded) return console::report_mistakes(result.mistakes);

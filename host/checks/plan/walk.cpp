@@ -2,6 +2,7 @@
 
 #include <assay/planning.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "common/memory_kinds.hpp"
 #include "measure/recorder.hpp"
 #include "plan/asked_children.hpp"
+#include "plan/distinct_requests.hpp"
 #include "plan/imagined_ranks.hpp"
 #include "plugin/plugin_library.hpp"
 #include "worker/device_timeline.hpp"
@@ -54,6 +56,9 @@ class Walker {
 
   Walker(const WalkedPlugin& plugin, const experiment::DeviceDescription& device, Way way = Way::whole)
       : plugin_(plugin), description_(device), way_(way), library_(open_without_files(plugin.file)) {
+    // What one case frees, the next one takes: memory that went back to the kernel in between would be zeroed for each.
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
     workload_ = &library_->workload(plugin.schema.id);
     const auto backend = plugin::DeviceLibrary::open(folder_of_stand_ins() / "devices" /
                                                      fmt::format("libassay_device_{}.so", device.kind));
@@ -93,6 +98,20 @@ class Walker {
     }
   };
 
+  // To which a workload with open tables may add, and which the next case has as it was.
+  struct SchemaOfCase {
+    Walker& walker;
+    explicit SchemaOfCase(Walker& of) : walker(of) {}
+    SchemaOfCase(const SchemaOfCase&) = delete;
+    SchemaOfCase& operator=(const SchemaOfCase&) = delete;
+    ~SchemaOfCase() {
+      const plugin::WorkloadSchema& original = walker.plugin_.schema;
+      if (walker.schema_.phases.size() != original.phases.size() ||
+          walker.schema_.metrics.size() != original.metrics.size())
+        walker.schema_ = original;
+    }
+  };
+
   WalkState state_after(assay_status status) const {
     switch (status) {
       case ASSAY_OK: return WalkState::walked;
@@ -114,7 +133,8 @@ class Walker {
       return walk;
     }
     worker::CaseSpec spec;
-    spec.values = request.values;
+    // Of a case's values what these services read; its parameters go to the workload alone.
+    spec.values.run = request.values.run, spec.values.measure = request.values.measure;
     spec.workload = plugin_.schema.id;
     spec.device_kind = description_.kind;
     spec.comm_folder = (folder_of_stand_ins() / "comm").string();
@@ -126,12 +146,12 @@ class Walker {
     try {
       worker::CaseObserver nobody;
       worker::RankServices ranks(spec, nobody, std::make_unique<ImaginedRanks>());
-      plugin::WorkloadSchema schema = plugin_.schema;  // to which a workload with open tables may add
-      worker::HostServices services(*device_, nobody, ranks, schema);
+      const SchemaOfCase schema(*this);
+      worker::HostServices services(*device_, nobody, ranks, schema_);
       worker::DeviceTimeline timeline(*device_, nobody);
       measure::Recorder recorder(timeline, plugin_.schema.phases.size(), plugin_.schema.metrics.size());
       assay_config config;
-      config.params.insert(spec.values.params.begin(), spec.values.params.end());
+      config.params.insert(request.values.params.begin(), request.values.params.end());
       const ObjectOf owned{*workload_, object};  // gone before what it uses
       live(walk, spec, services, recorder, config, object);
       walk.state = WalkState::walked;
@@ -258,6 +278,7 @@ class Walker {
   const WalkedPlugin& plugin_;
   const experiment::DeviceDescription& description_;
   Way way_;
+  plugin::WorkloadSchema schema_ = plugin_.schema;
   std::shared_ptr<const plugin::PluginLibrary> library_;
   const assay_workload* workload_;
   const assay_planning* planning_ = nullptr;
@@ -381,29 +402,35 @@ class LargestSearch {
 
 std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                              const std::vector<WalkRequest>& requests) {
+  const DistinctRequests distinct = distinct_among(requests);
   const auto open = [&]() -> Answer {
-    return [walker = std::make_shared<Walker>(plugin, device), &requests](std::size_t i) {
-      return to_json(walker->walk(requests[i]));
+    return [walker = std::make_shared<Walker>(plugin, device), &requests, &distinct](std::size_t i) {
+      return to_json(walker->walk(requests[distinct.first[i]]));
     };
   };
-  std::vector<Walk> walks;
-  for (const Json& answer : ask_children(requests.size(), open, walk_of_death)) walks.push_back(walk_from_json(answer));
+  std::vector<Walk> of_kinds, walks;
+  for (const Json& answer : ask_children(distinct.first.size(), open, walk_of_death))
+    of_kinds.push_back(walk_from_json(answer));
+  for (const std::size_t kind : distinct.kind) walks.push_back(of_kinds[kind]);
   return walks;
 }
 
 std::vector<Walk> create_cases(const WalkedPlugin& plugin, const experiment::DeviceDescription& device,
                                const std::vector<WalkRequest>& requests, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
-  const std::vector<std::size_t> order = spread_order(requests.size());
+  const DistinctRequests distinct = distinct_among(requests);
+  const std::vector<std::size_t> order = spread_order(distinct.first.size());
   const auto open = [&]() -> Answer {
-    return [walker = std::make_shared<Walker>(plugin, device, Walker::Way::creation), &requests, &order,
+    return [walker = std::make_shared<Walker>(plugin, device, Walker::Way::creation), &requests, &distinct, &order,
             end](std::size_t i) {
-      return to_json(std::chrono::steady_clock::now() < end ? walker->walk(requests[order[i]]) : Walk{});
+      const WalkRequest& request = requests[distinct.first[order[i]]];
+      return to_json(std::chrono::steady_clock::now() < end ? walker->walk(request) : Walk{});
     };
   };
-  std::vector<Walk> walks(requests.size());
-  const std::vector<Json> answers = ask_children(requests.size(), open, walk_of_death, {patience, 1});
-  for (std::size_t i = 0; i < answers.size(); ++i) walks[order[i]] = walk_from_json(answers[i]);
+  std::vector<Walk> of_kinds(order.size()), walks;
+  const std::vector<Json> answers = ask_children(order.size(), open, walk_of_death, {patience, 1});
+  for (std::size_t i = 0; i < answers.size(); ++i) of_kinds[order[i]] = walk_from_json(answers[i]);
+  for (const std::size_t kind : distinct.kind) walks.push_back(of_kinds[kind]);
   return walks;
 }
 

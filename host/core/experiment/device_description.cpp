@@ -239,10 +239,10 @@ DeviceDescription find_device_description(const std::string& given) {
     if (std::error_code error; fs::is_regular_file(given, error))
       throw DeviceFileError(fmt::format("--device is '{}', which is a file; --device-file takes it", given));
     const auto near = nearest(name, names);
-    throw DeviceFileError(
-        fmt::format("no device '{}' is described; expected auto, cpu or cuda of this machine, or {}{}; --device-file "
-                    "takes a file of your own, which `assay describe-device` writes",
-                    given, fmt::join(names, ", "), near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+    throw DeviceFileError(fmt::format(
+        "no device '{}' is described{} auto, cpu or cuda of this machine, or {}; --device-file "
+        "takes a file of your own, which `assay describe-device` writes",
+        given, near ? fmt::format("; did you mean '{}'? Expected", *near) : "; expected", fmt::join(names, ", ")));
   }
   return read_device_file(folder_of_descriptions() / (name + ".toml"));
 }

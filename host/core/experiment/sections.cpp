@@ -45,8 +45,8 @@ class SectionReader {
     const std::string meant = did_you_mean_key(member.key, hints);
     mistakes_.add(member.place,
                   fmt::format("unknown {} '{}'{}{}{}{}", what, member.key, where.empty() ? "" : " in [" + where + "]",
-                              meant.empty() ? fmt::format("; known: {}", fmt::join(known, ", ")) : "",
-                              where == "workload.params" ? vocabulary_.own_param_rule() : std::string(), meant));
+                              meant.empty() ? fmt::format("; known: {}", fmt::join(known, ", ")) : "", meant,
+                              where == "workload.params" ? vocabulary_.own_param_rule(meant) : std::string()));
   }
 
   void missing(const std::string& what, const std::string& expected, const TableMember* near) {

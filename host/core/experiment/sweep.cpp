@@ -54,6 +54,8 @@ class CaseFilter {
     for (const std::string& value : filter_.values) listed_.push_back(spellings(value, vocabulary));
   }
 
+  const std::string& key() const { return key_; }
+
   bool matches(const Case& c) const {
     const auto value = c.find(key_);
     if (filter_.is_ordering()) {
@@ -79,8 +81,7 @@ class CaseFilter {
     if (!none([&](const Case& c) { return is_one_of(c.find(key_), whole_); })) return "";
     for (std::size_t i = 0; i < listed_.size(); ++i)
       if (none([&](const Case& c) { return is_one_of(c.find(key_), listed_[i]); }))
-        return fmt::format("no case has {} = {}; expected one of {}{}", key_, filter_.values[i],
-                           fmt::join(values, ", "), did_you_mean(filter_.values[i], values));
+        return fmt::format("no case has {} = {}{}", key_, filter_.values[i], known_instead(filter_.values[i], values));
     return "";
   }
 
@@ -149,10 +150,12 @@ void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& argu
         mistakes.add(place, problem);
         continue;
       }
+      const std::vector<std::string> before = values_of(filter.key(), kept);
       const bool some_before = !kept.empty();
       std::erase_if(kept, [&](const Case& c) { return !filter.matches(c); });
       if (some_before && kept.empty())
-        mistakes.add(place, "no case matches this and the filters before it; expected filters that some case matches");
+        mistakes.add(place, fmt::format("no case that is left has this; those have {} = {}", filter.key(),
+                                        fmt::join(before, ", ")));
     } catch (const FilterSyntaxError& e) {
       mistakes.add(place, e.what());
     }

@@ -179,13 +179,15 @@ std::string Vocabulary::unknown_key(const std::string& key, const std::string& w
                                                         fmt::join(param_names(), ", "));
   const std::string meant = did_you_mean_key(key, names());
   return fmt::format("unknown key '{}'{}{}{}{}{}", key, where.empty() ? "" : " in ", where,
-                     meant.empty() ? "; expected " + expected : "", own_param_rule(), meant);
+                     meant.empty() ? "; expected " + expected : "", meant, own_param_rule(meant));
 }
 
-std::string Vocabulary::own_param_rule() const {
+std::string Vocabulary::own_param_rule(const std::string& meant) const {
   if (!schema_ || !schema_->is_open) return "";
-  return "; a parameter of your own has a name of letters, digits, '_' and '-' that is no column of every table "
-         "(docs/record.md) and not nearly a known one";
+  return fmt::format(
+      "{} parameter of your own has a name of letters, digits, '_' and '-' that is no column of every table "
+      "(docs/record.md) and not nearly a known one",
+      meant.ends_with('?') ? " A" : "; a");
 }
 
 std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, const Node& node, const std::string& label,

@@ -30,9 +30,9 @@ class Vocabulary {
   // The text for a name in `where` ("[sweep]") that is not known: what is, and what was meant.
   std::string unknown_key(const std::string& key, const std::string& where) const;
 
-  // For a workload whose tables are open: what a parameter of the experiment's own may be called, as a part of a
-  // message; else "".
-  std::string own_param_rule() const;
+  // For a workload whose tables are open: what a parameter of the experiment's own may be called, as the end of a
+  // message that goes on after `meant` ("; did you mean 'x'?", or ""); else "".
+  std::string own_param_rule(const std::string& meant) const;
 
   // The value that `node` gives to the known `key`, in its one written form: an int for a float becomes a float, an
   // input path absolute, "600s" "10m". Otherwise a mistake that begins with `label` ("[measure] warmup").

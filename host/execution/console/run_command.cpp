@@ -145,7 +145,28 @@ int run_on_hosts(const RunRequest& request, std::vector<SshHost> hosts, const st
   return hosts::launch_on_hosts(launch);
 }
 
+// Nothing is written into a folder that is none of a shard. A node of a batch that does not see it says so itself.
+void check_is_shard(const RunRequest& request, const fs::path& folder) {
+  if (request.node_ready) return;
+  std::error_code error;
+  const bool is_folder = fs::is_directory(folder, error);
+  const bool is_of_batch = shard::batch_of_shard(folder) / "shards" ==
+                           fs::absolute(folder / ".").lexically_normal().parent_path().parent_path();
+  if (is_folder && (is_of_batch || fs::exists(folder / "shard.json", error))) return;
+  throw UsageError(
+      fmt::format("--shard is {}; expected K/N, as in 1/4, or the folder of a shard, which `assay submit` has made: {}",
+                  folder.string(), is_folder ? "this one has no shard.json" : "there is no such folder"));
+}
+
+// Throws UsageError, which names the option.
+std::vector<SshHost> hosts_of_file(const std::string& file) try {
+  return hosts_in_file(file);
+} catch (const StorageError& e) {
+  throw UsageError(fmt::format("--hosts: {}; expected a file with a host a line (\"n1\", \"n2:4\")", e.what()));
+}
+
 int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& files, const fs::path& folder) {
+  check_is_shard(request, folder);
   if (files.size() != 1)
     throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
   for (const auto& [option, is_given] :
@@ -155,7 +176,7 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
     if (is_given) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
   if (request.hosts_file && !std::getenv("ASSAY_HOSTS_LAUNCH"))
     return run_on_hosts(
-        request, hosts_in_file(*request.hosts_file), files, {}, folder,
+        request, hosts_of_file(*request.hosts_file), files, {}, folder,
         fmt::format("`assay submit {}` goes on with the batch", shard::batch_of_shard(folder).parent_path().string()));
   if (request.node_ready) return look_at_node(request, files.front(), folder);
   std::optional<launch::LauncherWatch> watch;
@@ -246,7 +267,7 @@ std::vector<SshHost> hosts_of(const RunRequest& request, const std::vector<run::
   std::vector<SshHost> hosts;
   std::string where;
   if (request.hosts_file) {
-    hosts = hosts_in_file(*request.hosts_file), where = "--hosts";
+    hosts = hosts_of_file(*request.hosts_file), where = "--hosts";
   } else {
     for (const run::LoadedExperiment& each : experiments) {
       const std::vector<std::string>& texts = run::run_wide_settings(each.experiment).hosts;

@@ -57,13 +57,32 @@ bool is_line(const std::vector<std::string>& words) {
   return words.size() == 1 && words.front().find(' ') != std::string::npos && !fs::exists(words.front(), error);
 }
 
-// Whether it is certain that there is none. A name with parameters or quotes is known when a case is.
-bool is_missing(const std::string& program, const std::set<std::string>& params) {
-  if (program.find_first_of("{}'\"\\") != std::string::npos) return false;
-  if (program.find('/') != std::string::npos)
-    return (program.front() == '/' || !params.contains("directory")) && ::access(program.c_str(), X_OK) != 0;
-  const char* path = std::getenv("PATH");
-  return path && !profile::find_program(program, path) && ::access(program.c_str(), X_OK) != 0;
+// Why it certainly cannot be started, and the remedy; "" where it can, or where a name with parameters or quotes is
+// known when a case is.
+std::string why_no_program(const std::string& program, const std::set<std::string>& params) {
+  if (program.find_first_of("{}'\"\\") != std::string::npos) return "";
+  const bool is_path = program.find('/') != std::string::npos;
+  if (is_path && program.front() != '/' && params.contains("directory")) return "";
+  const char* const path = std::getenv("PATH");
+  if (!is_path && (!path || profile::find_program(program, path))) return "";
+  std::error_code error;
+  const fs::file_status status = fs::status(program, error);
+  if (is_path && fs::is_directory(status)) return fmt::format("'{}' is a folder; name a program in it", program);
+  if (is_path && fs::exists(status))
+    return ::access(program.c_str(), X_OK) == 0
+               ? ""
+               : fmt::format(
+                     "'{0}' may not be executed; chmod +x '{0}' makes it a program, or start it by its "
+                     "interpreter, as in -- sh '{0}'",
+                     program);
+  return fmt::format("there is no program '{}'; name one on the PATH, or give its path{}", program,
+                     !is_path && fs::is_regular_file(status) ? fmt::format(": ./{}", program) : "");
+}
+
+void check_count(const char* option, std::int64_t count, std::int64_t least) {
+  constexpr std::int64_t most = 10'000'000;  // of [measure] steps and warmup
+  if (count < least || count > most)
+    throw UsageError(fmt::format("--{} is {}; expected a whole number from {} to {}", option, count, least, most));
 }
 
 // The name of the experiment, a folder's: "sleep" of "/usr/bin/sleep".
@@ -95,13 +114,13 @@ std::string text_of_timed(const TimeRequest& request) {
 int time_program(TimeRequest request) {
   if (request.words.empty() || request.words.front().empty())
     throw UsageError("time needs a program; expected 'assay time [options] -- PROGRAM ARGUMENTS'");
+  check_count("runs", request.runs, 1);
+  check_count("warmup", request.warmup, 0);
   const std::string& first = request.words.front();
-  if (const std::string program = is_line(request.words) ? first.substr(0, first.find(' ')) : first;
-      !program.empty() && is_missing(program, names_given(request.run.set)))
-    throw UsageError(
-        fmt::format("time: there is no program '{}'; name one on the PATH, or give its path: 'assay time [options] -- "
-                    "PROGRAM ARGUMENTS'",
-                    program));
+  const std::string program = is_line(request.words) ? first.substr(0, first.find(' ')) : first;
+  if (const std::string why = program.empty() ? "" : why_no_program(program, names_given(request.run.set));
+      !why.empty())
+    throw UsageError(fmt::format("time: {}; expected 'assay time [options] -- PROGRAM ARGUMENTS'", why));
   request.run.text = text_of_timed(request);
   request.run.experiments = {name_of(request.words.front())};
   return run_experiments(request.run);

@@ -265,10 +265,13 @@ TEST_F(Command, FaultsHaveClearReasons) {
   }
   write("silent.sh", "exit 0\n");
   write("early.py", "import assay\nassay.metric('x', 1)\n");
-  sweep += ", \"sh silent.sh\", \"python3 early.py\", \"/no/such/program\"]";
+  write("plain.sh", "exit 0\n");
+  write("odd.sh", "#!/no/such/shell\n");
+  fs::permissions(folder() / "odd.sh", fs::perms::owner_all);
+  sweep += ", \"sh silent.sh\", \"python3 early.py\", \"/no/such/program\", \"./plain.sh\", \"./odd.sh\", \"/usr\"]";
   const auto records = records_of(
       {.plugin = "command", .params = "verify_metric = \"x\"\nverify_min = 0\nverify_max = 1", .sweep = sweep}, 1);
-  ASSERT_EQ(records.size(), faults.size() + 3);
+  ASSERT_EQ(records.size(), faults.size() + 6);
   for (std::size_t i = 0; i < faults.size(); ++i) {
     EXPECT_EQ(records[i].at("status"), faults[i].status) << records[i].at("reason");
     for (const char* part : faults[i].reason) EXPECT_PRED2(contains, records[i].at("reason").get<std::string>(), part);
@@ -278,6 +281,9 @@ TEST_F(Command, FaultsHaveClearReasons) {
   EXPECT_PRED2(contains, reason(0), "It reported nothing: let it report its steps");
   EXPECT_PRED2(contains, reason(1), "reported the metric 'x' outside of the steps; use result");
   EXPECT_PRED2(contains, reason(2), "the program '/no/such/program' cannot be started: No such file or directory");
+  EXPECT_PRED2(contains, reason(3), "'./plain.sh' cannot be started: Permission denied; chmod +x ./plain.sh makes it");
+  EXPECT_PRED2(contains, reason(4), "the interpreter of its first line is not there: /no/such/shell");
+  EXPECT_PRED2(contains, reason(5), "the program '/usr' cannot be started: it is a folder; name a program in it");
 }
 
 TEST_F(Command, AHangIsATimeoutThatNamesThePhase) {

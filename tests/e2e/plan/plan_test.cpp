@@ -297,11 +297,11 @@ TEST_F(Plan, MistakesOfTheCommandLine) {
     EXPECT_EQ(result.exit.code, 2) << result.output;
     EXPECT_TRUE(contains(result.output, text)) << result.output;
   };
-  expect({"--device", "h20"}, "no device 'h20' is described; expected auto, cpu or cuda of this machine, or a100-80gb");
-  expect({"--device", "h20"}, "did you mean 'h200'?");
+  expect({"--device", "h20"},
+         "no device 'h20' is described; did you mean 'h200'? Expected auto, cpu or cuda of this machine, or a100-80gb");
   expect({"--device", "h200", "--device-file", "x.toml"}, "exclude each other");
   expect({"--device-file", "nowhere.toml"}, "nowhere.toml");
-  expect({"--largest", "batchsize"}, "did you mean 'batch_size'?");
+  expect({"--largest", "batchsize"}, "--largest is 'batchsize'; did you mean 'batch_size'? Expected an integer");
   expect({"--largest", "precision"}, "expected an integer parameter");
   expect({"--from", "nowhere"}, "nowhere");
   std::ofstream(folder() / "d.toml") << "kind = \"cuda\"\n";

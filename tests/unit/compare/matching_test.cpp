@@ -225,6 +225,18 @@ TEST_F(Matching, SeveralCandidatesAreRefusedWithWhatTellsThemApart) {
   }
 }
 
+// It stands among cases that are found by what they say.
+TEST_F(Matching, ACaseThatDoesNotSayWhatVariesMayBeAnyOfThem) {
+  const auto sized = [](int n) { return record({{"n", n}, {"lr", 1}}, {{"n", n}}); };
+  const Matches matches = match({sized(1), sized(2), record({{"lr", 1}})}, {sized(3), record({{"lr", 1}}), sized(1)});
+  ASSERT_EQ(matches.of_baseline.size(), 3u);
+  EXPECT_TRUE(matches.of_baseline[0].reason.starts_with("2 cases could be meant")) << matches.of_baseline[0].reason;
+  EXPECT_EQ(matches.of_baseline[1].kind, Kind::found);
+  EXPECT_EQ(matches.of_baseline[1].other, &cases_b_[1]);
+  EXPECT_TRUE(matches.of_baseline[2].reason.starts_with("3 cases could be meant")) << matches.of_baseline[2].reason;
+  EXPECT_TRUE(matches.only_other.empty());
+}
+
 TEST_F(Matching, OtherWorkloadsHaveNothingInCommon) {
   Json other = record({});
   other["workload"] = "attention";

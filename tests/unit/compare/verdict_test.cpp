@@ -1,4 +1,5 @@
 #include "compare/verdict.hpp"
+#include "compare/figure_alone.hpp"
 
 #include "noisy_records.hpp"
 
@@ -347,40 +348,31 @@ TEST(Verdict, OtherNumbersOfStepsAreNoDifference) {
   }
 }
 
-TEST(Verdict, TheNumberOfRunsThatWouldSettleItSettlesIt) {
-  struct Told {
-    double slowdown, of_run;
-  };
-  for (const Told& reported : {Told{0, 0.03}, Told{0, 0.012}, Told{0.05, 0.03}}) {
-    NoisyRuns machine(41);
-    const Noise noise{reported.of_run, 0.005, 0.3, 0};
-    const auto sides_of = [&](std::size_t runs) {
-      std::pair<TestedSide, TestedSide> sides{{"A", {}}, {"B", {}}};
-      for (std::size_t r = 0; r < runs; ++r) {
-        sides.first.runs.push_back(measured(machine.steps(100, 40, noise)));
-        sides.second.runs.push_back(measured(machine.steps(100 * (1 + reported.slowdown), 40, noise)));
-      }
-      return sides;
-    };
-    // What is known of the machine exactly, so that the estimate itself is held against the simulation.
-    Scatter scatter;
-    scatter.center = std::log1p(reported.slowdown);
-    scatter.measured_variance = scatter.assumed_variance = 2 * reported.of_run * reported.of_run;
-    scatter.variance_of_floors = 2 * 0.002 * 0.002;
-    scatter.runs = 3;
-    const auto runs = runs_to_settle(scatter, {}, 0.95);
-    ASSERT_TRUE(runs.has_value());
-    int settled = 0, settled_by_half = 0;
-    constexpr int kTrials = that_many(100);
-    for (int i = 0; i < kTrials; ++i) {
-      const auto [a, b] = sides_of(*runs);
-      settled += compare_figures(a, b, {}).outcome == Outcome::cannot_tell ? 0 : 1;
-      const auto [half_a, half_b] = sides_of(std::max<std::size_t>(2, *runs / 2));
-      settled_by_half += compare_figures(half_a, half_b, {}).outcome == Outcome::cannot_tell ? 0 : 1;
+// A side alone has the figures that it has beside itself.
+TEST(Verdict, ASideAlone) {
+  NoisyRuns machine(43);
+  RunFigure contended = measured(machine.steps(100, 20, {0, 0.05, 0, 0.1})), rate = measured(machine.steps(80, 9, {}));
+  contended.waited_share = 0.2;
+  rate.scale = 7;
+  RunFigure exact = published(3, std::nullopt, std::nullopt);
+  exact.exact = true, exact.timed = false;
+  const RunFigure calm = measured(machine.steps(90, 33, {0, 0.02, 0.2, 0}));
+  for (const Statistic statistic : {Statistic::mean, Statistic::p05, Statistic::median})
+    for (const std::vector<RunFigure>& runs : {std::vector<RunFigure>{calm},
+                                               {contended},
+                                               {calm, contended, calm},
+                                               {rate, rate},
+                                               {exact},
+                                               {published(5, 1, 9)}}) {
+      TestOptions options;
+      options.statistic = statistic;
+      const TestResult beside = compare_figures({"A", runs}, {"A", runs}, options);
+      const FigureAlone alone = figure_alone({"A", runs}, options);
+      EXPECT_EQ(alone.value, beside.value_a);
+      EXPECT_EQ(alone.runs, beside.runs_a);
+      EXPECT_EQ(alone.statistic, beside.statistic);
+      EXPECT_EQ(alone.by_samples, beside.by_samples);
     }
-    EXPECT_GE(settled, kTrials * 65 / 100 - (kTrials < 50 ? 2 : 0)) << *runs << " runs";
-    EXPECT_LE(settled_by_half, kTrials * 60 / 100) << "half of " << *runs << " runs";
-  }
 }
 
 TEST(Verdict, CannotTellSaysHowManyRunsWould) {

@@ -48,7 +48,7 @@ TEST(OwnParams, MayNotBeASlipNorAColumnOfEveryTable) {
   for (const char* name : {"batch_sizes", "status", "step.mean_ms"}) {
     const auto mistakes = lines(parse_open(experiment_text("", std::string("\"") + name + "\" = 3")));
     ASSERT_EQ(mistakes.size(), 1u) << name;
-    EXPECT_NE(mistakes[0].find("a parameter of your own has a name of letters"), std::string::npos) << mistakes[0];
+    EXPECT_NE(mistakes[0].find("parameter of your own has a name of letters"), std::string::npos) << mistakes[0];
   }
 }
 

@@ -1,0 +1,17 @@
+// What a side shows by itself: the baseline's column of a comparison.
+#pragma once
+#include <cstddef>
+
+#include "compare/verdict.hpp"
+
+namespace assay::host::compare {
+
+struct FigureAlone {
+  double value = 0;  // as TestResult::value_a beside a side that gives as much
+  std::size_t runs = 0;
+  Statistic statistic = Statistic::mean;
+  bool by_samples = true;
+};
+FigureAlone figure_alone(const TestedSide& side, const TestOptions& options);
+
+}  // namespace assay::host::compare
