@@ -56,6 +56,12 @@ endif()
 # are compiled as position-independent as a library: CMake would say -fPIE for them.
 option(ASSAY_PCH "Compile common headers once (precompiled headers)" ON)
 
+# What libraries of the SDK and plugins include most, of the standard library alone: assay/plugin.hpp asks for a definition
+# that each plugin has for itself.
+set(assay_sdk_precompiled algorithm array atomic chrono cmath cstddef cstdint cstdio cstdlib cstring exception filesystem fstream
+    functional initializer_list limits map memory mutex numeric optional set span sstream stdexcept string string_view thread tuple
+    type_traits utility vector)
+
 # ccache looks into what the preprocessor says, which must not repeat the precompiled headers.
 set(assay_pch_options "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>")
 

@@ -31,6 +31,14 @@ include(GoogleTest)
 # The code of the tests themselves is compiled often and runs seldom. At this level g++ 12 takes the sum of two strings
 # for one that writes beyond them (GCC bug 105651).
 set(assay_test_optimisation "$<$<CONFIG:Release>:-O1>" "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>")
+# Programs of tests labelled e2e start the executable and look at what it leaves: they are not optimised at all, which
+# compiles in two thirds of the time.
+set(assay_e2e_optimisation ${assay_test_optimisation})
+set(assay_e2e_headers assay_test_headers) # whose precompiled headers they start from
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(assay_e2e_optimisation -O0)
+  set(assay_e2e_headers assay_unoptimised_test_headers)
+endif()
 
 function(assay_unit_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OF_LIBRARIES" "LABEL;PROCESSORS;COST;TIMEOUT" "LIBS;LOCKS")
@@ -41,11 +49,16 @@ function(assay_unit_test name)
   assay_target(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${arg_LIBS} assay_json GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json)
-  target_compile_options(${name} PRIVATE ${assay_test_optimisation})
+  if(arg_LABEL STREQUAL e2e)
+    target_compile_options(${name} PRIVATE ${assay_e2e_optimisation})
+    assay_reuse_precompiled(${assay_e2e_headers} ${name})
+  else()
+    target_compile_options(${name} PRIVATE ${assay_test_optimisation})
+    assay_reuse_precompiled(assay_test_headers ${name})
+  endif()
   if(arg_OF_LIBRARIES)
     set_target_properties(${name} PROPERTIES ASSAY_WITHOUT_UBSAN ON)
   endif()
-  assay_reuse_precompiled(assay_test_headers ${name})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)
 
   set(properties LABELS ${arg_LABEL})

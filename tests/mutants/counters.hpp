@@ -1,8 +1,12 @@
 // Which mutant lives in this process, and counters of how often places of mutants were reached, which all processes of
-// a run share. Set by two variables of the environment:
-//   ASSAY_MUTANT         its name; empty or absent: none, so that everything works as it should
-//   ASSAY_MUTANT_COUNTS  a file with a counter for each mutant: those of operations and collectives, then those of
-//   sources
+// a case share. Set by variables of the environment:
+//   ASSAY_MUTANT         its name; empty or absent: none, so that everything works as it should. Several names between
+//                        blanks: of a run that repeats one case, the mutant of each repeat
+//   ASSAY_MUTANT_RUN     the folder of that run. A repeat starts when those before it are recorded, so the records that
+//                        are there say which one it is
+//   ASSAY_MUTANT_COUNTS  a file for each repeat, of this name and its number, from 0 on, with a counter for each
+//   mutant:
+//                        those of operations and collectives, then those of sources
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,4 @@
-// One plugin per way to misbehave while a case runs; BAD_RULE, set by the build, chooses it. All are sound at the
-// border.
+// One plugin per way to misbehave while a case runs; bad_rule.cpp chooses it. All are sound at the border.
 #include <assay/plugin.hpp>
 
 #include <sys/wait.h>
@@ -17,46 +16,10 @@
 #include <string>
 #include <thread>
 
+#include "bad_rule.hpp"
+
 namespace {
 
-enum class Rule {
-  throws_in_create,
-  throws_in_setup,
-  throws_in_run,
-  throws_in_finish,
-  throws_in_verify,
-  throws_in_work,
-  throws_in_destroy,
-  hangs_in_destroy,
-  exits_in_destroy,
-  aborts_in_deinit,
-  hangs_in_deinit,
-  aborts_at_exit,
-  hangs_at_exit,
-  aborts_in_static_destructor,
-  leaves_processes,
-  floods_texts,
-  throws_non_std,
-  segfaults_in_run,
-  exits,
-  exits_zero,
-  hangs,
-  allocates_without_end,
-  bad_alloc,
-  wrong_result,
-  unsupported,
-  garbage_on_stdout,
-  logs_without_end,
-  sometimes_bad,
-  unbalanced_phases,
-  bad_phase_index,
-  nan_metric,
-  no_such_word,
-  reads_freed_memory,
-  overflows_an_integer,
-  holds_memory_in_a_child,
-};
-constexpr Rule rule = Rule::BAD_RULE;
 constexpr auto dtype_words = assay::names("fp32", "bf16");
 
 [[noreturn]] void boom(const char* where) { throw std::runtime_error(std::string("boom from ") + where); }
@@ -185,18 +148,18 @@ class Bad {
         i_(c.get<std::int64_t>("i")),
         step_ms_(c.get<std::int64_t>("step_ms")),
         is_bad_rank_(c.get<std::int64_t>("bad_rank") < 0 || c.get<std::int64_t>("bad_rank") == c.rank()) {
-    if constexpr (rule == Rule::throws_in_create) boom("create");
-    if constexpr (rule == Rule::unsupported)
+    if (rule == Rule::throws_in_create) boom("create");
+    if (rule == Rule::unsupported)
       throw assay::Error(ASSAY_UNSUPPORTED, "this workload needs a device that nobody has");
   }
   ~Bad() {
     if (!is_bad_rank_) return;
     // Destructors are noexcept: this ends the process, as it would in any program.
-    if constexpr (rule == Rule::throws_in_destroy) boom("destroy");
-    if constexpr (rule == Rule::hangs_in_destroy) hang();
-    if constexpr (rule == Rule::exits_in_destroy) _exit(0);
-    if constexpr (rule == Rule::aborts_at_exit) std::atexit(std::abort);
-    if constexpr (rule == Rule::hangs_at_exit) std::atexit([] { hang(); });
+    if (rule == Rule::throws_in_destroy) boom("destroy");
+    if (rule == Rule::hangs_in_destroy) hang();
+    if (rule == Rule::exits_in_destroy) _exit(0);
+    if (rule == Rule::aborts_at_exit) std::atexit(std::abort);
+    if (rule == Rule::hangs_at_exit) std::atexit([] { hang(); });
     aborts_at_end.is_armed = rule == Rule::aborts_in_static_destructor;
     misbehaves_in_deinit = true;
   }
@@ -204,20 +167,20 @@ class Bad {
   Bad& operator=(const Bad&) = delete;
 
   void setup(const assay::Launch&) {
-    if constexpr (rule == Rule::throws_in_setup) boom("setup");
-    if constexpr (rule == Rule::bad_alloc) throw std::bad_alloc();
-    if constexpr (rule == Rule::allocates_without_end) touch_memory_without_end();
-    if constexpr (rule == Rule::garbage_on_stdout) print_garbage();
-    if constexpr (rule == Rule::logs_without_end) log_without_end();
-    if constexpr (rule == Rule::leaves_processes) leave_a_process();
-    if constexpr (rule == Rule::floods_texts)
+    if (rule == Rule::throws_in_setup) boom("setup");
+    if (rule == Rule::bad_alloc) throw std::bad_alloc();
+    if (rule == Rule::allocates_without_end) touch_memory_without_end();
+    if (rule == Rule::garbage_on_stdout) print_garbage();
+    if (rule == Rule::logs_without_end) log_without_end();
+    if (rule == Rule::leaves_processes) leave_a_process();
+    if (rule == Rule::floods_texts)
       for (int i = 0; i < 500'000; ++i) assay::memory_moment(host_, "a moment");
   }
 
   void run(const Launch& launch) {
     if (step_ms_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(step_ms_));
-    if constexpr (rule == Rule::unbalanced_phases) return launch.abi()->phase_begin(launch.abi(), 0);
-    if constexpr (rule == Rule::bad_phase_index) {
+    if (rule == Rule::unbalanced_phases) return launch.abi()->phase_begin(launch.abi(), 0);
+    if (rule == Rule::bad_phase_index) {
       launch.abi()->phase_begin(launch.abi(), 77);
       return launch.abi()->phase_end(launch.abi(), 77);
     }
@@ -226,53 +189,53 @@ class Bad {
   }
 
   void finish(const Launch& launch) {
-    if constexpr (rule == Rule::throws_in_finish) boom("finish");
-    if constexpr (rule == Rule::nan_metric) launch.report(figure, std::numeric_limits<double>::quiet_NaN());
-    if constexpr (rule == Rule::no_such_word) {
+    if (rule == Rule::throws_in_finish) boom("finish");
+    if (rule == Rule::nan_metric) launch.report(figure, std::numeric_limits<double>::quiet_NaN());
+    if (rule == Rule::no_such_word) {
       constexpr assay::TextIn<Bad> row = dtype;
       launch.abi()->metric(launch.abi(), row.row(), static_cast<double>(dtype_words.size()));
     }
   }
 
   std::string verify(const assay::Launch&) {
-    if constexpr (rule == Rule::throws_in_verify) boom("verify");
-    if constexpr (rule == Rule::floods_texts) {
+    if (rule == Rule::throws_in_verify) boom("verify");
+    if (rule == Rule::floods_texts) {
       std::string text;
       while (text.size() < 10'000'000) text += "\u00e4\u00f6\u00fc ";
       if (i_ == bad_at_) throw assay::Error(ASSAY_WRONG_RESULT, text);
       return text;
     }
-    if constexpr (rule == Rule::wrong_result) throw assay::Error(ASSAY_WRONG_RESULT, "sum is 41, expected 42 within 0");
+    if (rule == Rule::wrong_result) throw assay::Error(ASSAY_WRONG_RESULT, "sum is 41, expected 42 within 0");
     return "nothing to check";
   }
 
   assay::Work work() const {
-    if constexpr (rule == Rule::throws_in_work) boom("work");
+    if (rule == Rule::throws_in_work) boom("work");
     return {};
   }
 
  private:
   void misbehave(const Launch& launch) const {
-    if constexpr (rule == Rule::throws_in_run) boom("run");
-    if constexpr (rule == Rule::throws_non_std) throw 42;
-    if constexpr (rule == Rule::segfaults_in_run) segfault();
-    if constexpr (rule == Rule::exits) _exit(3);
-    if constexpr (rule == Rule::exits_zero) std::exit(0);
-    if constexpr (rule == Rule::hangs) hang();
-    if constexpr (rule == Rule::garbage_on_stdout) print_garbage();
-    if constexpr (rule == Rule::reads_freed_memory) std::printf("%d\n", freed_memory());
-    if constexpr (rule == Rule::overflows_an_integer) std::printf("%d\n", overflown_integer());
-    if constexpr (rule == Rule::holds_memory_in_a_child) {
+    if (rule == Rule::throws_in_run) boom("run");
+    if (rule == Rule::throws_non_std) throw 42;
+    if (rule == Rule::segfaults_in_run) segfault();
+    if (rule == Rule::exits) _exit(3);
+    if (rule == Rule::exits_zero) std::exit(0);
+    if (rule == Rule::hangs) hang();
+    if (rule == Rule::garbage_on_stdout) print_garbage();
+    if (rule == Rule::reads_freed_memory) std::printf("%d\n", freed_memory());
+    if (rule == Rule::overflows_an_integer) std::printf("%d\n", overflown_integer());
+    if (rule == Rule::holds_memory_in_a_child) {
       [[maybe_unused]] static const pid_t child = start_a_child_with(std::size_t{400} << 20);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
-    if constexpr (rule == Rule::nan_metric) launch.report(loss, std::numeric_limits<double>::quiet_NaN());
-    if constexpr (rule == Rule::logs_without_end) {
+    if (rule == Rule::nan_metric) launch.report(loss, std::numeric_limits<double>::quiet_NaN());
+    if (rule == Rule::logs_without_end) {
       if (i_ != bad_at_) return;
       std::fputs("the last line\n", stderr);
       segfault();
     }
-    if constexpr (rule == Rule::sometimes_bad)
+    if (rule == Rule::sometimes_bad)
       if (i_ == bad_at_) segfault();
     static_cast<void>(launch);
   }
@@ -284,8 +247,8 @@ class Bad {
 
 void deinit() {
   if (!misbehaves_in_deinit) return;
-  if constexpr (rule == Rule::aborts_in_deinit) std::abort();
-  if constexpr (rule == Rule::hangs_in_deinit) hang();
+  if (rule == Rule::aborts_in_deinit) std::abort();
+  if (rule == Rule::hangs_in_deinit) hang();
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// The ways to misbehave while a case runs. A plugin has one of them; what it does is compiled once for all (bad.cpp).
+#pragma once
+
+enum class Rule {
+  throws_in_create,
+  throws_in_setup,
+  throws_in_run,
+  throws_in_finish,
+  throws_in_verify,
+  throws_in_work,
+  throws_in_destroy,
+  hangs_in_destroy,
+  exits_in_destroy,
+  aborts_in_deinit,
+  hangs_in_deinit,
+  aborts_at_exit,
+  hangs_at_exit,
+  aborts_in_static_destructor,
+  leaves_processes,
+  floods_texts,
+  throws_non_std,
+  segfaults_in_run,
+  exits,
+  exits_zero,
+  hangs,
+  allocates_without_end,
+  bad_alloc,
+  wrong_result,
+  unsupported,
+  garbage_on_stdout,
+  logs_without_end,
+  sometimes_bad,
+  unbalanced_phases,
+  bad_phase_index,
+  nan_metric,
+  no_such_word,
+  reads_freed_memory,
+  overflows_an_integer,
+  holds_memory_in_a_child,
+};
+
+extern const Rule rule;
