@@ -67,8 +67,12 @@ TEST(DecoderStages, HaveEachParameterOfTheWholeModelOnce) {
     for (std::size_t id = 0; id < ranks.size(); ++id) {
       const std::string& name = whole.all()[id].name;
       EXPECT_GE(ranks[id], 0) << name;
-      if (name == "token_embeddings.weight") EXPECT_EQ(ranks[id], 0);
-      if (name == "lm_head.weight" || name == "ln_final.weight") EXPECT_EQ(ranks[id], 2);
+      if (name == "token_embeddings.weight") {
+        EXPECT_EQ(ranks[id], 0);
+      }
+      if (name == "lm_head.weight" || name == "ln_final.weight") {
+        EXPECT_EQ(ranks[id], 2);
+      }
     }
   }
 }
