@@ -69,7 +69,7 @@ void run_clock(const PipelineShape& s, std::vector<std::vector<StageWork>>& rank
       throw Error(ASSAY_INTERNAL, "the order of a pipeline leaves rank " + std::to_string(r) + " waiting forever");
 }
 
-// FreePlaces that are given back, the lowest free one first.
+// Places that are given back; the lowest free one is taken first.
 class FreePlaces {
  public:
   std::int64_t take() {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array of_training{"loss", "epoch_loss", "loss_scale", "skipped_steps"};
 // A workload with this parameter trains by itself, for so many updates.
 constexpr const char* own_length = "loss_steps";
-// A shorter warm-up has steps added behind it until they have settled (docs/experiment.md, "The steps between").
+// A shorter warm-up has steps added behind it until they have settled (docs/experiment.md, "Settling steps").
 constexpr std::int64_t shortest_whole_warmup = 5;
 
 struct Length {
