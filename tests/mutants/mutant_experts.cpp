@@ -170,6 +170,9 @@ void MutantBackend::execute(const op::GroupedWeightGradient& op) {
   if (last < 0) return call();
   if (op.update.any() && broken("adamw_in_product.left_out")) return keeping(row(op.update.parameter, last), call);
   if (op.update.any() && broken("adamw_in_product.second_moment_kept")) return keeping(row(op.update.v, last), call);
+  if (!op.dw && Values<std::int64_t>(real(), op.update.gradient_place)[0] == 0 &&
+      broken("adamw_in_product.left_out_unless_shown"))
+    return keeping(row(op.update.parameter, last), call);
   if (!op.dw) return call();  // the gradient is not to be seen
   if (op.accumulate && broken("grouped_weight_gradient.accumulate_ignored")) {
     edit(op.dw, [](auto& v) { scale_all(v, 0); });

@@ -174,6 +174,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"grouped_weight_gradient.1_percent", "the last group's gradient is 1% too large"},
     {"adamw_in_product.left_out", "the last group's matrix is not updated"},
     {"adamw_in_product.second_moment_kept", "the last group's second moment stays as it was"},
+    {"adamw_in_product.left_out_unless_shown", "the last group's matrix is updated only where its gradient is shown"},
     {"grouped_weight_gradient.bias_last_row_missing", "the last group's gradient by the bias lacks its last row"},
     {"weighted_gated_forward.limit_ignored", "gates and their partners are not limited"},
     {"weighted_gated_forward.weights_ignored", "weights count as 1"},
