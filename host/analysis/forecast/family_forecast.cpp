@@ -10,6 +10,13 @@ namespace {
 
 bool is_on_cpu(const StepFamily& family) { return family.steps.front().link.library == "gloo"; }
 
+// What makes a record on two ranks of a case that has one rank.
+std::string settings_of_two_ranks(const StepFamily& family) {
+  const Value* const is_parallel = record::find(family.params, "expert_parallel");
+  return std::string("--set run.ranks=2") +
+         (is_parallel && *is_parallel == Value(false) ? " --set expert_parallel=true" : "");
+}
+
 }  // namespace
 
 std::string among_text(const std::set<int>& allowed) {
@@ -30,12 +37,11 @@ Answer forecast_of(const StepFamily& family, const Question& question, const Wir
   for (const MeasuredStep& step : family.steps)
     if (question.allowed.empty() || question.allowed.contains(step.ranks)) one.from.insert(step.ranks);
   const int most = *std::max_element(question.ranks.begin(), question.ranks.end());
-  const std::string among = among_text(question.allowed);
   if (one.from.empty() || (most > 1 && *one.from.rbegin() < 2))
-    return refused(
-        fmt::format("no record on two ranks or more{}, and one rank does not show how its collectives run; {}", among,
-                    question.allowed.empty() ? "run its experiment once more with --set run.ranks=2"
-                                             : "name numbers of ranks that RUN has, or leave out --from-ranks"));
+    return refused(fmt::format(
+        "no record on two ranks or more{}, and one rank does not show how its collectives run; {}", question.among,
+        question.allowed.empty() ? "run its experiment once more with " + settings_of_two_ranks(family)
+                                 : "name numbers of ranks that RUN has, or leave out --from-ranks"));
   std::vector<int> ranks;
   for (const int n : question.ranks) {
     const std::string why = why_impossible(basis_of(family, one.from, n), n);
@@ -51,7 +57,7 @@ Answer forecast_of(const StepFamily& family, const Question& question, const Wir
     return refused(
         fmt::format("no record shows what messages cost on {}{}; expected all_reduce there, on two ranks or "
                     "more, over several sizes: {}{}",
-                    link.text(), among, command_for("all-reduce", is_on_cpu(family)),
+                    link.text(), question.among, command_for("all-reduce", is_on_cpu(family)),
                     link.between_machines ? ", on as many machines" : ""));
   one.assumptions.network = question.network;
   if (one.wires) {

@@ -24,6 +24,7 @@ struct FamilyForecast {
 struct Question {
   std::vector<int> ranks;
   std::set<int> allowed;  // numbers of ranks whose records count; empty: all
+  std::string among;      // which those are: " (of those on ...)", or "" where all count
   std::optional<Network> network;
 };
 
@@ -35,7 +36,7 @@ struct Answer {
 // The answer points to the family and into the wires.
 Answer forecast_of(const StepFamily& family, const Question& question, const Wires& wires);
 
-// "(of those on the 1, 2 ranks of --from-ranks)", or "" where all count.
+// " (of those on the 1, 2 ranks of --from-ranks)", or "" where all count.
 std::string among_text(const std::set<int>& allowed);
 // The command that makes records for a forecast on a CPU or on a GPU: "'assay run configs/all-reduce.toml'". `what`:
 // the experiment's name without its device.

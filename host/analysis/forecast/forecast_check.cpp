@@ -40,7 +40,9 @@ Check check_of(const std::vector<ObservedCase>& cases, const std::vector<StepFam
       for (int n = 2; n < step.ranks; ++n)
         if (allowed.empty() || allowed.contains(n)) counted.insert(n);
       const Wires wires = wires_of(cases, families, counted);
-      const Answer answer = forecast_of(family, {.ranks = {step.ranks}, .allowed = fewer}, wires);
+      const std::string among =
+          allowed.empty() ? fmt::format(" (of those on fewer than {} ranks)", step.ranks) : among_text(allowed);
+      const Answer answer = forecast_of(family, {.ranks = {step.ranks}, .allowed = fewer, .among = among}, wires);
       check.left_out.insert(answer.left_out.begin(), answer.left_out.end());
       if (!answer.forecast) continue;
       check.rows.push_back({family.label, fewer, fmt::format("{}", fmt::join(family.doubts, ", ")),

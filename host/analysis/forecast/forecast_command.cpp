@@ -122,6 +122,7 @@ int forecast_steps(const ForecastRequest& request) {
   if (request.ranks) question.ranks = ranks_in("ranks", *request.ranks);
   if (request.from_ranks)
     for (const int n : ranks_in("from-ranks", *request.from_ranks)) question.allowed.insert(n);
+  question.among = among_text(question.allowed);
 
   std::vector<std::string> warnings;
   std::vector<results::TabledRun> runs = results::read_tabled_runs(request.runs, warnings);

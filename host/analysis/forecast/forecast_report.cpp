@@ -30,7 +30,9 @@ results::Table table_of(const FamilyForecast& one) {
   results::Table table;
   table.columns = {"ranks",     "step_ms",    "compute_ms",     "exposed_ms",  "slowed_ms", "communication_ms",
                    "algorithm", "efficiency", items + "_per_s", "measured_ms", "off_%"};
-  const bool is_pipeline = one.family->steps.front().pipeline.has_value();
+  const std::vector<MeasuredStep>& steps = one.family->steps;
+  const bool is_pipeline =  // a record of one rank has no stages
+      std::any_of(steps.begin(), steps.end(), [](const MeasuredStep& step) { return step.pipeline.has_value(); });
   constexpr std::ptrdiff_t bubble_column = 3;  // behind compute_ms
   if (is_pipeline) table.columns.insert(table.columns.begin() + bubble_column, "bubble_ms");
   for (const StepForecast& o : one.forecasts) {
@@ -108,7 +110,7 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
         "measured step took beyond that and its step without communication");
   if (basis.assumes_beside)
     lines.push_back("the record has no phases, and a usual share of the step hides collectives");
-  if (basis.experts)
+  if (basis.experts && one.forecasts.back().ranks > 1)
     lines.push_back(fmt::format(
         "loads of experts are independent of one another, so that the busiest of {} ranks has "
         "{:.3g} of the mean, where it has {:.3g} on {}",

@@ -153,8 +153,9 @@ std::string why_impossible(const MeasuredStep& step, int ranks) {
   if (step.experts && (ranks > step.experts->experts || step.experts->experts % ranks != 0))
     return fmt::format("{} experts of a layer cannot be shared out evenly over {} ranks", step.experts->experts, ranks);
   if (step.pipeline && ranks * step.pipeline->virtual_stages > step.pipeline->layers)
-    return fmt::format("{:g} layers are too few for {:g} stages on each of {} ranks", step.pipeline->layers,
-                       step.pipeline->virtual_stages, ranks);
+    return fmt::format("{:g} layers are fewer than the {:g} stages of {} ranks with virtual_stages = {:g}",
+                       step.pipeline->layers, ranks * step.pipeline->virtual_stages, ranks,
+                       step.pipeline->virtual_stages);
   return "";
 }
 

@@ -1,6 +1,7 @@
 #include "forecast/step_forecast.hpp"
 
 #include "common/text_format.hpp"
+#include "forecast/forecast_check.hpp"
 #include "forecast/forecast_report.hpp"
 
 #include <gtest/gtest.h>
@@ -327,8 +328,37 @@ TEST(StepForecast, APipelineFillsAndEmpties) {
       EXPECT_NEAR(o.bubble_s, o.compute_s * 0.75 * (o.ranks - 1) / (8 * v), 1e-12);
     }
   }
-  EXPECT_EQ(why_impossible(stages(2, 2), 16), "16 layers are too few for 2 stages on each of 16 ranks");
+  EXPECT_EQ(why_impossible(stages(2, 2), 16),
+            "16 layers are fewer than the 32 stages of 16 ranks with virtual_stages = 2");
+  EXPECT_EQ(why_impossible(stages(2, 1), 32),
+            "16 layers are fewer than the 32 stages of 32 ranks with virtual_stages = 1");
   EXPECT_EQ(why_impossible(stages(2, 2), 8), "");
+  // A record of one rank has no stages, and the table still shows the bubble.
+  StepFamily family = family_of({stages(1, 1), stages(2, 1)});
+  family.steps.front().pipeline.reset();
+  const Wires wires{{Link{}, {ring}}};
+  const Answer answer = forecast_of(family, {.ranks = {4}}, wires);
+  ASSERT_TRUE(answer.forecast);
+  EXPECT_NE(text_of({*answer.forecast}, wires, 1000).find("bubble_ms"), std::string::npos);
+}
+
+TEST(StepForecast, ACheckNamesTheRecordsThatItTakes) {
+  StepFamily family = family_of({step_on(2, 1, ring), step_on(4, 1, ring)});
+  for (MeasuredStep& step : family.steps) step.exchanges.clear();
+  const auto why = [&](const std::set<int>& allowed) {
+    const Check check = check_of({}, {family}, allowed);
+    return check.left_out.size() == 1 ? *check.left_out.begin() : "";
+  };
+  EXPECT_NE(why({}).find("(of those on fewer than 4 ranks); expected all_reduce"), std::string::npos) << why({});
+  EXPECT_NE(why({2}).find("(of those on the 2 ranks of --from-ranks); expected all_reduce"), std::string::npos);
+}
+
+TEST(StepForecast, OneRankWithoutExpertParallelNeedsBothSettings) {
+  StepFamily family = family_of({step_on(1, 1, ring)});
+  const auto why = [&] { return forecast_of(family, {.ranks = {8}}, {}).left_out.at(0); };
+  EXPECT_TRUE(why().ends_with("once more with --set run.ranks=2")) << why();
+  family.params = {{"expert_parallel", false}};
+  EXPECT_TRUE(why().ends_with("once more with --set run.ranks=2 --set expert_parallel=true")) << why();
 }
 
 }  // namespace
