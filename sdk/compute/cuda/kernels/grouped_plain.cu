@@ -168,8 +168,8 @@ void by_type(DType type, F&& f) {
   f(float());
 }
 
-__global__ void copy_to_place_kernel(const std::uint32_t* from, const std::int64_t* place, std::int64_t words) {
-  auto* const to = reinterpret_cast<std::uint32_t*>(*place);
+__global__ void copy_to_place_kernel(const std::uint16_t* from, const std::int64_t* place, std::int64_t words) {
+  auto* const to = reinterpret_cast<std::uint16_t*>(*place);
   if (!to) return;
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += step) to[i] = from[i];
@@ -179,11 +179,11 @@ __global__ void copy_to_place_kernel(const std::uint32_t* from, const std::int64
 
 void launch_copy_to_place(cudaStream_t stream, const void* from, const std::int64_t* place, std::size_t bytes) {
   constexpr int threads_of_copy = 256, most_blocks = 1024;
-  const auto words = static_cast<std::int64_t>(bytes / sizeof(std::uint32_t));
+  const auto words = static_cast<std::int64_t>(bytes / sizeof(std::uint16_t));
   if (words == 0) return;
   const auto blocks =
       static_cast<unsigned>(std::min<std::int64_t>((words + threads_of_copy - 1) / threads_of_copy, most_blocks));
-  copy_to_place_kernel<<<blocks, threads_of_copy, 0, stream>>>(static_cast<const std::uint32_t*>(from), place, words);
+  copy_to_place_kernel<<<blocks, threads_of_copy, 0, stream>>>(static_cast<const std::uint16_t*>(from), place, words);
   check_launch("copy_to_place");
 }
 

@@ -47,7 +47,7 @@ bool serves_by_matrix_units(const GroupedProduct& product, int major);
 // `multiprocessors`: so many thread blocks run; each takes tiles in turn.
 void launch_grouped_by_matrix_units(cudaStream_t stream, const GroupedProduct& product, int multiprocessors);
 void launch_grouped_plain(cudaStream_t stream, const GroupedProduct& product);
-// Copies to the address that *place holds, unless that is 0; `bytes` is a multiple of 4, as are both addresses.
+// Copies to the address that *place holds, unless that is 0; `bytes` is a multiple of 2, as are both addresses.
 void launch_copy_to_place(cudaStream_t stream, const void* from, const std::int64_t* place, std::size_t bytes);
 // dbias[e, :] (+)= the sums of dy's rows of each group, in a fixed order; dy [rows, columns].
 void launch_grouped_bias_gradient(cudaStream_t stream, compute::DType type, compute::DType result, const void* dy,
