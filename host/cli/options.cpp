@@ -191,6 +191,10 @@ bool Options::read(const Arguments& arguments) {
     // No abbreviations: an option added later must not change what an old script means.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     parsed = po::command_line_parser(arguments).options(all).positional(places).style(style).run();
+    // The name that words have in a command without any is none of its options.
+    const auto is_named = [&](const po::option& o) { return o.string_key == words && o.position_key < 0; };
+    if (positional_.empty() && std::any_of(parsed->options.begin(), parsed->options.end(), is_named))
+      throw po::unknown_option("--" + words);
     po::store(*parsed, values);
     po::notify(values);
   } catch (const po::unknown_option& e) {

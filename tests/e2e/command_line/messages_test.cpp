@@ -49,6 +49,7 @@ TEST_F(Messages, OptionsNameThemselvesAndWhatTheyTake) {
   refused({"time", "--runs", "--", "true"}, {"--runs needs a value, and -- stands in its place"});
   refused({"plan", "x.toml", "y.toml"}, {"'y.toml' is one argument too many; expected: assay plan EXPERIMENT.toml"});
   refused({"list", "decoder"}, {"'decoder' is one argument too many; expected: assay list"});
+  refused({"list", "--argument", "decoder"}, {"unknown option '--argument'"});
   EXPECT_EQ(run({"plan", "x.toml", "y.toml", "--help"}).exit.code, 0);
   EXPECT_EQ(run({"time", "--runs", "1", "--warmup", "0", "--output", "timed", "--", "true", "-runs"}).exit.code, 0)
       << "of the program";
