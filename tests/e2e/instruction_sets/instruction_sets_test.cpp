@@ -61,6 +61,7 @@ std::vector<Small> small_experiments() {
           {"muon-cpu", tiny_decoder, {"optimizer=muon", "muon_adjust=match_rms_adamw"}},
           {"mixed-precision-loss-curve-cpu", tiny_study, {"loss_steps=1"}},
           {"mixed-precision-speed-accuracy-cpu", tiny_study, {"precision=fp8"}},
+          {"pipeline-parallel-cpu", {"context_length=16"}, {"run.ranks=2", "accumulation_steps=4", "virtual_stages=2"}},
           {"sharded-muon-cpu", {"context_length=16"}, {"variant=zero1", "run.ranks=2"}},
           {"sharded-optimizer-cpu", tiny_decoder, {"variant=zero1", "run.ranks=2"}},
           {"tensor-parallel-cpu", tiny_decoder, {"sequence_parallel=true", "run.ranks=2"}}};
