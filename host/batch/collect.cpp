@@ -247,13 +247,19 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts) {
   }
   ReadLines own = read_lines(own_text, known);
   note_broken(own, held.cases_path(), collected.notes);
+  const fs::path old_file = held.cases_path().string() + ".old";
+  if (own.broken > 0) collected.notes.back() += "; " + old_file.string() + " keeps them";
   for (Record& record : own.records) add(record);
   sort_by_start(records);
   note_builds(records, run, collected.notes);
   collected.records = static_cast<std::int64_t>(records.size());
   // Before the records that name them.
   results::merge_environments(run, folders_of(parts), collected.notes);
-  if (!are_lines_of(own_text, records)) write_file_atomically(held.cases_path(), joined_lines(records), Durable::yes);
+  if (!are_lines_of(own_text, records)) {
+    // What is no record may be that of a newer assay.
+    if (own.broken > 0) write_file_atomically(old_file, own_text, Durable::yes);
+    write_file_atomically(held.cases_path(), joined_lines(records), Durable::yes);
+  }
   collected.cases.records.reserve(records.size());
   for (Record& record : records) collected.cases.records.push_back(std::move(record.record));
   return collected;

@@ -175,6 +175,8 @@ TEST_F(Collect, BrokenLinesAreLeftOutAndTold) {
       << collected.notes[0];
   EXPECT_NE(collected.notes[1].find(run_.string() + "/cases.jsonl: 1 line(s)"), std::string::npos)
       << collected.notes[1];
+  EXPECT_NE(collected.notes[1].find("/cases.jsonl.old keeps them"), std::string::npos) << collected.notes[1];
+  EXPECT_EQ(read_file(run_ / "cases.jsonl.old"), half + first);
   EXPECT_TRUE(collect().notes.size() == 1U) << "the attempt's";
 }
 
