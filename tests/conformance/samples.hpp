@@ -1,5 +1,5 @@
 // A small, valid call of every operation, for tests that go through the list of operations. A new operation does not
-// build here until it has one.
+// build here until it has one. The file is long because the list of operations is, and one sample is a few lines.
 #pragma once
 #include <assay/compute/operations.hpp>
 

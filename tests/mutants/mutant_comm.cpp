@@ -1,6 +1,7 @@
 // libassay_comm_gloo.so of the mutants: the real communicator over Gloo, of whose collectives one may be broken. The
 // host finds it by ASSAY_COMM_PATH. Every collective takes place on all ranks, so that none waits for ever; what is
-// broken is what it leaves in memory, which is the host's.
+// broken is what it leaves in memory, which is the host's. The file is long because one class has to answer every call
+// of the interface.
 #include <dlfcn.h>
 #include <assay/comm/communicator.hpp>
 

@@ -1,4 +1,4 @@
-// What a side shows by itself: the baseline's column of a comparison.
+// A comparison's column of the baseline shows the figure of one side by itself.
 #pragma once
 #include <cstddef>
 

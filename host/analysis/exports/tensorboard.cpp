@@ -97,7 +97,7 @@ class EventFile {
   std::string take_bytes() { return std::move(bytes_); }
 
  private:
-  // Of one value.
+  // A summary here has one value.
   void append_summary() {
     summary_.clear();
     append_field(summary_, 1, value_);

@@ -10,7 +10,7 @@ namespace {
 
 bool is_on_cpu(const StepFamily& family) { return family.steps.front().link.library == "gloo"; }
 
-// What makes a record on two ranks of a case that has one rank.
+// These settings turn a case of one rank into one of two.
 std::string settings_of_two_ranks(const StepFamily& family) {
   const Value* const is_parallel = record::find(family.params, "expert_parallel");
   return std::string("--set run.ranks=2") +

@@ -20,7 +20,7 @@ struct FamilyForecast {
   const Wires::value_type* wires = nullptr;  // that the assumptions have; nullptr: of one rank none is needed
 };
 
-// What is asked for, the same for all families.
+// A command asks the same question of all families.
 struct Question {
   std::vector<int> ranks;
   std::set<int> allowed;  // numbers of ranks whose records count; empty: all
