@@ -7,7 +7,27 @@ namespace {
 
 constexpr double mib = 1 << 20;
 
+void read_mode(Settings& settings, Mode mode, bool registered) {
+  if (mode == Mode::settings) return;
+  if (registered)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "registered = true with a mode, which names the memory, too; expected one of them");
+  settings.measures_kinds = mode == Mode::measured;
+  if (settings.measures_kinds) return;
+  const auto kind = assay::comm::memory_kinds.find(modes.name_of(mode));
+  if (*kind == assay::comm::MemoryKind::copy_engines && settings.collective != Collective::all_gather)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT, "copy engines make gatherings, not " + settings.collective_name +
+                                                   "; expected collective = \"all_gather\", or another mode");
+  settings.take(*kind);
+}
+
 }  // namespace
+
+void Settings::take(assay::comm::MemoryKind taken) {
+  kind = taken;
+  registration = assay::comm::registration_of(taken);
+  options.copy_engines = taken == assay::comm::MemoryKind::copy_engines;
+}
 
 Settings::Settings(const assay::Case& c)
     : collective(c.choice("collective", collectives)),
@@ -24,6 +44,7 @@ Settings::Settings(const assay::Case& c)
   graph = assay::workload::is_graph(c);
   if (c.get<bool>("registered"))
     registration = c.get<bool>("windows") ? assay::comm::Registration::symmetric : assay::comm::Registration::plain;
+  read_mode(*this, c.choice("mode", modes), c.get<bool>("registered"));
   repeats = c.get<std::int64_t>("repeats");
   waits_for_each = c.choice("wait", waits) == Wait::each;
   if (waits_for_each && graph)

@@ -1,15 +1,18 @@
 // The workload's parameter table, and what one case makes of it.
 #pragma once
 #include <assay/comm/communicator.hpp>
+#include <assay/comm/memory_kinds.hpp>
 #include <assay/comm/message.hpp>
 #include <assay/plugin.hpp>
 #include <assay/workload/execution.hpp>
+#include <optional>
 #include <string>
 
 namespace all_reduce {
 
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
+  void take(assay::comm::MemoryKind kind);  // and no other
 
   assay::comm::Collective collective = assay::comm::Collective::all_reduce;
   std::string collective_name, backend;
@@ -24,8 +27,10 @@ struct Settings {
   assay::comm::Message message;
   bool graph = false;
   assay::comm::Registration registration = assay::comm::Registration::none;  // at best
-  std::int64_t repeats = 1;                                                  // of the collective in a step
-  bool waits_for_each = false;                                               // of them
+  std::optional<assay::comm::MemoryKind> kind;                               // named, or found by measuring
+  bool measures_kinds = false;
+  std::int64_t repeats = 1;     // of the collective in a step
+  bool waits_for_each = false;  // of them
 };
 
 inline constexpr auto collectives = [] {
@@ -46,6 +51,15 @@ inline constexpr auto reductions = assay::choices<assay::comm::Reduction>({{"sum
 inline constexpr auto backend_names = assay::names("auto", "nccl", "gloo");
 enum class Stream { own, compute };
 inline constexpr auto streams = assay::choices<Stream>({{"own", Stream::own}, {"compute", Stream::compute}});
+
+// Of the buffers.
+enum class Mode { settings, any_memory, registered, windows, copy_engines, measured };
+inline constexpr auto modes = assay::choices<Mode>({{"settings", Mode::settings},
+                                                    {"any_memory", Mode::any_memory},
+                                                    {"registered", Mode::registered},
+                                                    {"windows", Mode::windows},
+                                                    {"copy_engines", Mode::copy_engines},
+                                                    {"measured", Mode::measured}});
 
 enum class Wait { step, each };
 inline constexpr auto waits = assay::choices<Wait>({{"step", Wait::step}, {"each", Wait::each}});
@@ -85,6 +99,10 @@ inline constexpr auto params = assay::table(
     Param::boolean("windows", true)
         .help("with registered = true: symmetric windows where the library has them; false: each rank registers its "
               "own memory"),
+    Param::choice("mode", Mode::settings, modes)
+        .help("kind of memory. settings: as registered and windows say; any_memory, registered, windows: that kind, or "
+              "unsupported; copy_engines: windows, gathered by the GPU's copy engines (all_gather); measured: the "
+              "fastest of them, timed in set-up once a machine"),
     Param::integer("repeats", 1)
         .at_least(1)
         .at_most(10'000)

@@ -1,15 +1,38 @@
 #include "workload.hpp"
 
+#include <algorithm>
 #include <assay/workload/open_backend.hpp>
+#include <chrono>
 
 namespace all_reduce {
 
 using assay::DeviceMemory;
 using assay::comm::Collective;
 using assay::comm::has_a_smaller_buffer;
+using assay::comm::MemoryKind;
 using assay::comm::Message;
+using assay::comm::Registration;
 using assay::comm::Ticket;
 using assay::compute::Tensor;
+
+namespace {
+
+MemoryKind kind_of(Registration registration, bool copy_engines) {
+  if (copy_engines) return MemoryKind::copy_engines;
+  if (registration == Registration::none) return MemoryKind::any_memory;
+  return registration == Registration::symmetric ? MemoryKind::windows : MemoryKind::registered;
+}
+
+// Under which a choice is kept, beside the ranks and the library.
+std::string text_of(const Settings& settings) {
+  std::string text = std::to_string(settings.message.bytes) + " bytes " + assay::compute::name_of(settings.dtype);
+  if (assay::comm::reduces(settings.collective)) text += " " + settings.reduction_name;
+  if (settings.in_place) text += " in place";
+  if (settings.repeats > 1) text += ", " + std::to_string(settings.repeats) + " in a row";
+  return text;
+}
+
+}  // namespace
 
 Workload::Workload(const assay::Case& c) : host_(c.host()), settings_(c) {}
 
@@ -18,7 +41,10 @@ assay::Work Workload::work() const {
 }
 
 assay::comm::CollectiveMemory Workload::take_memory(std::size_t bytes, const char* label) {
-  return {host_, *communicator_, settings_.registration, ASSAY_MEMORY_COMMUNICATION, bytes, label};
+  assay::comm::CollectiveMemory memory(host_, *communicator_, settings_.registration, ASSAY_MEMORY_COMMUNICATION, bytes,
+                                       label);
+  if (settings_.kind) assay::comm::require_registration("mode", *settings_.kind, memory.registration(), *communicator_);
+  return memory;
 }
 
 std::size_t Workload::other_bytes() const {
@@ -79,24 +105,83 @@ void Workload::setup(const Launch& launch) {
     throw assay::Error(
         ASSAY_UNSUPPORTED,
         "gloo cannot be captured in a graph; take execution = \"eager\", or backend = \"nccl\" on a GPU");
-  communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
-  larger_memory_ = take_memory(static_cast<std::size_t>(m.bytes), "buffer");
-  if (!settings_.in_place) other_memory_ = take_memory(other_bytes(), "second buffer");
+  if (settings_.measures_kinds) choose_kind(launch);
+  open(launch);
   launch.report(registration_metric, larger_memory_.registration());
+  launch.report(mode_taken_metric, kind_of(larger_memory_.registration(), settings_.options.copy_engines));
   host_.info(communicator_->description());
+  communicator_->take_totals();
+  // What it has left is not to pass for what the timed ones leave.
+  if (!settings_.in_place) assay::comm::Pieces(*backend_).spoil(timed_.receive);
+  prepare_account();
+}
+
+void Workload::open(const Launch& launch) {
+  communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
+  larger_memory_ = take_memory(static_cast<std::size_t>(settings_.message.bytes), "buffer");
+  if (!settings_.in_place) other_memory_ = take_memory(other_bytes(), "second buffer");
   timed_ = buffers(settings_.in_place, other_memory_.data());
   // The timed collectives read real numbers: small integers, which grow where sums are repeated in place (README.md).
-  const assay::comm::Pieces pieces(*backend_);
   const assay::comm::PeriodicData own(settings_.dtype, exact_data().sent_by(settings_.rank));
   write_sent(timed_.send, own, 0);
   // Libraries connect, and find out what they cannot do, in the first collective.
   communicator_->wait(enqueue(timed_));
   communicator_->synchronize();
   if (settings_.graph) graph_ = capture(timed_, settings_.repeats);
-  communicator_->take_totals();
-  // What it has left is not to pass for what the timed ones leave.
-  if (!settings_.in_place) pieces.spoil(timed_.receive);
-  prepare_account();
+}
+
+void Workload::close() {
+  graph_.reset();
+  communicator_.reset();
+  larger_memory_ = {}, other_memory_ = {};
+}
+
+std::array<double, assay::comm::timed_rounds> Workload::time_kind(const Launch& launch, MemoryKind kind) {
+  constexpr int warm_up_rounds = 2;
+  constexpr std::int64_t round_bytes = 16 << 20, most_steps = 50;  // so that a round of small messages can be timed
+  settings_.take(kind);
+  struct Closing {
+    Workload& of;
+    ~Closing() { of.close(); }
+  } const closing{*this};
+  open(launch);
+  const std::int64_t step_bytes = settings_.message.bytes * settings_.repeats;
+  const std::int64_t steps =
+      std::clamp<std::int64_t>(round_bytes / std::max<std::int64_t>(step_bytes, 1), 1, most_steps);
+  std::array<double, assay::comm::timed_rounds> seconds{};
+  for (int round = -warm_up_rounds; round < static_cast<int>(assay::comm::timed_rounds); ++round) {
+    communicator_->barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::int64_t i = 0; i < steps; ++i) {
+      if (graph_)
+        graph_->launch();
+      else
+        communicator_->wait(enqueue_series(timed_));
+    }
+    communicator_->synchronize();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    if (round >= 0) seconds[static_cast<std::size_t>(round)] = taken.count() / static_cast<double>(steps);
+  }
+  return seconds;
+}
+
+void Workload::choose_kind(const Launch& launch) {
+  const std::vector<MemoryKind> kinds =
+      assay::comm::kinds_on(backend_->kind(), settings_.collective == Collective::all_gather);
+  std::vector<assay::comm::TimedKind> timed;
+  for (const MemoryKind kind : kinds)
+    timed.push_back({assay::comm::memory_kinds.name_of(kind), [&, kind] { return time_kind(launch, kind); }});
+  std::string key;
+  std::unique_ptr<assay::compute::KeptChoices> kept;
+  if (kinds.size() > 1 && !assay::comm::carries_nothing_out(host_)) {
+    const std::string library =
+        assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options)->description();
+    kept = assay::compute::open_kept_choices(host_, "collectives", library);
+    key = assay::comm::choice_key(host_, settings_.collective_name, library, settings_.graph, text_of(settings_));
+  }
+  const assay::comm::MeasuredChoice choice = assay::comm::choose_by_time(host_, "mode", key, kept.get(), timed);
+  settings_.take(kinds[choice.kind]);
+  host_.info("mode = \"measured\": " + choice.text);
 }
 
 void Workload::run_step(const Launch& launch) {

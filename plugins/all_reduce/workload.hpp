@@ -1,8 +1,10 @@
 // The workload of collectives: one step is one collective, or a number of them in a row, and the wait for the result.
 #pragma once
+#include <array>
 #include <assay/comm/collective_time.hpp>
 #include <assay/comm/communicator.hpp>
 #include <assay/comm/exact_data.hpp>
+#include <assay/comm/measured_choice.hpp>
 #include <assay/comm/pieces.hpp>
 #include <assay/comm/registered_memory.hpp>
 #include <assay/compute/backend.hpp>
@@ -34,6 +36,8 @@ class Workload {
                                                    .help("mean time of a measured collective on this rank");
   static constexpr auto registration_metric =
       assay::Metric::word("registration", assay::comm::registrations).help("how the library knows the buffers");
+  static constexpr auto mode_taken_metric = assay::Metric::word("mode_taken", assay::comm::memory_kinds)
+                                                .help("kind of the buffers' memory, as named or as measured");
   static constexpr auto algorithm_bandwidth_metric =
       assay::Metric::per_case("algorithm_bandwidth_gbs")
           .unit("GB/s")
@@ -49,7 +53,7 @@ class Workload {
                                                     .help("found by the verification, over all ranks");
   static constexpr auto metrics =
       assay::table(message_bytes_metric, element_count_metric, collective_us_metric, algorithm_bandwidth_metric,
-                   bus_bandwidth_metric, registration_metric, wrong_elements_metric);
+                   bus_bandwidth_metric, registration_metric, mode_taken_metric, wrong_elements_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -71,6 +75,11 @@ class Workload {
   assay::comm::Ticket enqueue(const Buffers& b);
   assay::comm::Ticket enqueue_series(const Buffers& b);  // a step's
   void run_step(const Launch& launch);
+  // Communicator, memory with the data of the timed collectives, and the graph of a step; and the end of them.
+  void open(const Launch& launch);
+  void close();
+  void choose_kind(const Launch& launch);
+  std::array<double, assay::comm::timed_rounds> time_kind(const Launch& launch, assay::comm::MemoryKind kind);
   assay::comm::CollectiveMemory take_memory(std::size_t bytes, const char* label);
   // A step's collectives, or one, as a graph.
   std::unique_ptr<assay::compute::Graph> capture(const Buffers& b, std::int64_t collectives);

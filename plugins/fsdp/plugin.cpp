@@ -6,7 +6,11 @@ namespace fsdp {
 
 using assay::Metric;
 using assay::Param;
+using assay::compute::DType;
 namespace parallel = assay::parallel;
+
+inline constexpr auto reduce_dtypes =
+    assay::choices<std::optional<DType>>({{"gradients", std::nullopt}, {"fp32", DType::f32}, {"bf16", DType::bf16}});
 
 struct Tables {
   static constexpr auto id = "fsdp";
@@ -15,6 +19,14 @@ struct Tables {
       assay::table(Param::boolean("reshard", true)
                        .help("true: a block's parameters are given up after its forward and gathered again for its "
                              "backward (ZeRO 3); false: they stay until then (ZeRO 2)"),
+                   Param::integer("prefetch_blocks", 1)
+                       .at_least(1)
+                       .at_most(2)
+                       .help("how many blocks ahead of the one at work gathering goes on, in forward and backward; "
+                             "each holds the memory of one more gathered block"),
+                   Param::choice("reduce_dtype", std::nullopt, reduce_dtypes)
+                       .help("format in which gradients travel and are averaged. gradients: theirs; fp32, bf16: "
+                             "converted before a reduction and back behind it"),
                    Param::boolean("sync_every_micro_batch", true)
                        .help("of accumulation_steps: true: each micro-batch's gradients are reduced to the ranks' "
                              "parts, and added up there; false: whole gradients are kept and added up, and reduced "
@@ -37,11 +49,12 @@ struct Tables {
   static constexpr auto metrics =
       assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
                   assay::table(gathered_bytes_metric, shard_padding_bytes_metric), parallel::communication_metrics,
-                  assay::table(parallel::messages_metric));
+                  assay::table(parallel::messages_metric, parallel::gathers_taken_metric));
 
   static assay::mesh::Strategy strategy(const assay::Case& c);
   static void report_set_up(const auto& launch, const assay::mesh::SetUp& found) {
     const auto state = static_cast<std::int64_t>(found.trainer.optimizer().moment_bytes());
+    launch.report(parallel::gathers_taken_metric, *found.strategy.gathers);
     launch.report(gathered_bytes_metric, found.blocks->message_bytes());
     launch.report(shard_padding_bytes_metric,
                   found.blocks->padding_elements() * (state / found.trainer.parameters().arena_elements()));
@@ -53,8 +66,10 @@ assay::mesh::Strategy Tables::strategy(const assay::Case& c) {
   assay::mesh::Strategy strategy{.trainer = assay::mesh::decoder_config(c),
                                  .shares = assay::mesh::Shares::blocks,
                                  .blocks = {.reshard = c.get<bool>("reshard"),
+                                            .prefetch_blocks = c.get<std::int64_t>("prefetch_blocks"),
                                             .micro_batches = c.get<std::int64_t>("accumulation_steps"),
-                                            .reduce_every_micro_batch = c.get<bool>("sync_every_micro_batch")},
+                                            .reduce_every_micro_batch = c.get<bool>("sync_every_micro_batch"),
+                                            .reduced_in = c.choice("reduce_dtype", reduce_dtypes)},
                                  .loss = assay::mesh::ReportedLoss::mean_of_ranks,
                                  .graph = assay::workload::is_graph(c),
                                  .left_multiprocessors = c.get<std::int32_t>("leave_multiprocessors"),

@@ -41,15 +41,17 @@ struct Tables {
       Metric::per_case("matrix_imbalance")
           .lower_is_better()
           .help("of muon's matrices that are shared out: the most operations of a rank, over an equal share; 1: equal");
-  static constexpr auto metrics = assay::table(
-      train::parameters_metric, loss_metric, optimizer_state_bytes_metric, shard_padding_bytes_metric,
-      parallel::communication_bytes_metric, parallel::communication_ms_metric, buckets_metric, matrix_imbalance_metric);
+  static constexpr auto metrics =
+      assay::table(train::parameters_metric, loss_metric, optimizer_state_bytes_metric, shard_padding_bytes_metric,
+                   parallel::communication_bytes_metric, parallel::communication_ms_metric, buckets_metric,
+                   matrix_imbalance_metric, parallel::gathers_taken_metric);
 
   static mesh::Strategy strategy(const assay::Case& c);
   static void report_set_up(const auto& launch, const mesh::SetUp& found) {
     launch.report(optimizer_state_bytes_metric, found.trainer.optimizer().moment_bytes());
     launch.report(shard_padding_bytes_metric, found.update->padding_bytes());
     launch.report(buckets_metric, found.update->buckets().size());
+    launch.report(parallel::gathers_taken_metric, *found.strategy.gathers);
     if (found.update->matrix_shares())
       launch.report(matrix_imbalance_metric, found.update->matrix_shares()->imbalance());
   }
@@ -67,6 +69,10 @@ mesh::Strategy Tables::strategy(const assay::Case& c) {
         ASSAY_UNSUPPORTED,
         "gathers = \"copy_engines\" makes gatherings, and muon's matrices are broadcast by their owners; "
         "expected another value of gathers, or optimizer = \"adamw\"");
+  if (!communication.gathers && (update.sharing != StateSharing::zero1 || update.shares_matrices))
+    throw assay::Error(ASSAY_UNSUPPORTED,
+                       "gathers = \"measured\" times gatherings, which variant = \"zero1\" alone makes, and not for "
+                       "muon's matrices; expected these, or the name of a kind");
   // Buckets of whole matrices end where groups of parameters do.
   if (!update.shares_matrices)
     trainer.arena_multiple = update.bucket_multiple = parallel::arena_multiple(update.sharing, c.rank_count());

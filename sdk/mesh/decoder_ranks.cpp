@@ -3,9 +3,11 @@
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/broadcast_parameters.hpp>
 #include <assay/parallel/bucket_choice.hpp>
+#include <assay/parallel/gather_choice.hpp>
 #include <assay/parallel/gather_memory.hpp>
 #include <assay/parallel/open_communicator.hpp>
 #include <assay/parallel/products_beside_collectives.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <assay/workload/peak.hpp>
 #include <chrono>
 #include <utility>
@@ -91,20 +93,47 @@ train::SetupMoments DecoderRanks::setup_moments(const Launch& launch) {
   train::SetupMoments moments;
   if (!blocks_ && !update_) return moments;
   moments.parameter_memory =
-      take_gathered_parameters(registered_parameters_, steps_, host_, launch, strategy_.collectives, strategy_.gathers);
+      take_gathered_parameters(registered_parameters_, steps_, host_, launch, strategy_.collectives, strategy_.gathers,
+                               [this, &launch] { return measure_gathers(launch); });
   moments.parameters_taken = [this] { note_memory("after_init"); };
   moments.step_taken = [this, &launch] {
-    open_and_register(steps_, host_, launch, strategy_.collectives, strategy_.gathers, trainer_);
+    open_and_register(steps_, host_, launch, strategy_.collectives, *strategy_.gathers, trainer_);
     take_messages();
     note_memory("before_state");
   };
   return moments;
 }
 
+// A backend of the trial alone: what its products need is no part of the step's workspace.
+parallel::Gathers DecoderRanks::measure_gathers(const Launch& launch) const {
+  const std::unique_ptr<compute::Backend> backend = workload::open_backend(host_, launch);
+  parallel::GatherTrial trial{.graph = strategy_.graph};
+  if (blocks_) {
+    constexpr std::int64_t products_of_a_layer = 3;  // four times as wide as they are high: 12 width^2 weights
+    const models::DecoderConfig& model = strategy_.trainer.model;
+    trial.bytes = parallel::few_of_each(blocks_->gathered_bytes());
+    trial.products = products_of_a_layer;
+    trial.rows = model.rows(), trial.width = model.d_model;
+    trial.dtype = model.precision.activation;
+  } else {
+    trial.bytes = parallel::few_of_each(update_->gathered_bytes());
+    trial.in_place = true;
+  }
+  const auto open = [&](bool copy_engines) {
+    comm::Options options = strategy_.collectives.options;
+    options.copy_engines = copy_engines;
+    return comm::open_communicator(host_, launch, strategy_.collectives.library, options);
+  };
+  const parallel::GatherChoice choice =
+      parallel::choose_gathers({host_, *backend, open, parallel::steady_seconds}, name_ + ".gathers", trial);
+  host_.info(choice.text);
+  return choice.kind;
+}
+
 void DecoderRanks::take_messages() {
   if (blocks_) {
-    parallel::take_gather_memory(messages_, host_, steps_.communicator(), strategy_.gathers, ASSAY_MEMORY_COMMUNICATION,
-                                 blocks_->message_bytes(), "gathered blocks");
+    parallel::take_gather_memory(messages_, host_, steps_.communicator(), *strategy_.gathers,
+                                 ASSAY_MEMORY_COMMUNICATION, blocks_->message_bytes(), "gathered blocks");
     blocks_->bind(messages_.data());
     if (strategy_.gathers == parallel::Gathers::any_memory)
       steps_.communicator().register_memory(messages_.data(), blocks_->message_bytes());

@@ -1,7 +1,5 @@
 #include "assay/parallel/bucket_choice.hpp"
 
-#include <assay/device.h>
-#include <assay/planning.h>
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
 #include <assay/workload/text.hpp>
@@ -15,11 +13,6 @@ constexpr std::size_t smallest = 25 * mebibyte;
 std::string mebibytes(std::size_t bytes) { return std::to_string(bytes / mebibyte) + " MiB"; }
 
 }  // namespace
-
-bool carries_nothing_out(const Host& host) {
-  const auto* device = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
-  return device && device->api->get_extension && device->api->get_extension(ASSAY_EXT_PLANNING);
-}
 
 std::vector<std::size_t> bucket_candidates(std::size_t gradient_bytes) {
   std::vector<std::size_t> candidates{smallest};

@@ -60,6 +60,12 @@ void ShardedBlocks::plan_visits(const train::ModelBlocks& model) {
 
 void ShardedBlocks::plan_gradients(const train::ParameterSet& whole) {
   const compute::DType type = whole.policy().gradient;
+  if (converts())
+    for (Block& block : blocks_) {
+      block.sent = messages_.add(block.shards.name + ".sent", *options_.reduced_in, {block.shards.elements()});
+      block.arrived =
+          messages_.add(block.shards.name + ".arrived", *options_.reduced_in, {block.shards.shard_elements});
+    }
   if (sums_whole_gradients()) {
     std::int64_t elements = 0;
     for (Block& block : blocks_) {
@@ -150,26 +156,32 @@ void ShardedBlocks::begin_forward(Backend& backend, std::int64_t micro_batch) {
     finish_reductions(backend);  // what comes now takes their memory
   micro_batch_ = micro_batch;
   if (micro_batch == 0) backend_ = &backend;
-  if (first) start_gathering(backend, resident(), blocks_[resident()].gathered);
-  start_gathering(backend, 0, visits_[0].forward);
+  if (first) resident_ = start_gathering(backend, resident(), blocks_[resident()].gathered);
+  for (std::size_t visit = 0; visit < ahead(); ++visit) start_forward(backend, visit);
 }
 
 void ShardedBlocks::before_forward(Backend& backend, std::size_t visit) {
   if (visit == 0) {
-    if (micro_batch_ == 0 || is_recording()) finish_gathering(backend, resident());
-    place(resident(), true);
+    if (micro_batch_ == 0 || is_recording()) finish_gathering(backend, resident_);
+    place(resident(), resident_, true);
   }
-  if (visit < last() && visits_[visit + 1].gathered)
-    start_gathering(backend, visits_[visit + 1].block, visits_[visit + 1].forward);
-  if (visits_[visit].gathered) finish_gathering(backend, visits_[visit].block);
-  place(visits_[visit].block, visit == last());
+  start_forward(backend, visit + ahead());
+  Visit& now = visits_[visit];
+  if (now.gathered)
+    finish_gathering(backend, now.gathering);
+  else
+    now.gathering = visits_[now.block].gathering;  // the earlier visit's, which has stayed
+  place(now.block, now.gathering, visit == last());
 }
 
 void ShardedBlocks::before_backward(Backend& backend, std::size_t visit) {
-  if (visit > 0 && visits_[visit - 1].regathered)
-    start_gathering(backend, visits_[visit - 1].block, visits_[visit - 1].backward);
-  if (visits_[visit].regathered) finish_gathering(backend, visits_[visit].block);
-  place(visits_[visit].block, true);
+  // The last visit's forward was not followed by another one's, ahead of which a gathering could have been started.
+  if (visit == last())
+    for (std::size_t before = 1; before < ahead() && before <= visit; ++before) start_backward(backend, visit - before);
+  if (visit >= ahead()) start_backward(backend, visit - ahead());
+  const Visit& now = visits_[visit];
+  if (now.regathered) finish_gathering(backend, now.gathering);
+  place(now.block, now.gathering, true);
 }
 
 void ShardedBlocks::after_backward(Backend& backend, std::size_t visit) {
@@ -197,20 +209,35 @@ void ShardedBlocks::finish_stretch(std::size_t index) {
   if (index + 1 == stretches_.size()) finish();
 }
 
-void ShardedBlocks::start_gathering(Backend& backend, std::size_t block, Id to) {
-  blocks_[block].here = messages_[to];
-  if (is_recording()) return backend.upload(messages_[to], nullptr);
-  if (!communicator_) return repeat_part(backend, block, messages_[to]);
-  blocks_[block].gathering = communicator_->all_gather(part(block), messages_[to]);
+void ShardedBlocks::start_forward(Backend& backend, std::size_t visit) {
+  if (visit > last() || !visits_[visit].gathered) return;
+  visits_[visit].gathering = start_gathering(backend, visits_[visit].block, visits_[visit].forward);
 }
 
-void ShardedBlocks::finish_gathering(Backend& backend, std::size_t block) {
-  if (is_recording()) return backend.download(nullptr, blocks_[block].here);
-  if (communicator_) communicator_->wait(blocks_[block].gathering);
+void ShardedBlocks::start_backward(Backend& backend, std::size_t visit) {
+  if (!visits_[visit].regathered) return;
+  visits_[visit].gathering = start_gathering(backend, visits_[visit].block, visits_[visit].backward);
+}
+
+ShardedBlocks::Gathering ShardedBlocks::start_gathering(Backend& backend, std::size_t block, Id to) {
+  Gathering gathering{messages_[to]};
+  if (is_recording())
+    backend.upload(gathering.here, nullptr);
+  else if (communicator_)
+    gathering.ticket = communicator_->all_gather(part(block), gathering.here);
+  else
+    gathering.here = repeat_part(backend, block, gathering.here);
+  return gathering;
+}
+
+void ShardedBlocks::finish_gathering(Backend& backend, const Gathering& gathering) {
+  if (is_recording()) return backend.download(nullptr, gathering.here);
+  if (communicator_) communicator_->wait(gathering.ticket);
 }
 
 void ShardedBlocks::start_reduction(Backend& backend, std::size_t block) {
-  const Tensor whole = whole_gradients(block), part = reduced_part(block);
+  const Tensor whole = sent_gradients(block), part = arrived_part(block);
+  if (converts()) backend.run(op::Copy{.to = whole, .from = whole_gradients(block)});
   if (is_recording()) {
     backend.download(nullptr, whole);
     backend.upload(part, nullptr);
@@ -226,11 +253,12 @@ void ShardedBlocks::start_reduction(Backend& backend, std::size_t block) {
 void ShardedBlocks::finish_reductions(Backend& backend) {
   for (const std::size_t block : reducing_) {
     if (is_recording()) {
-      backend.download(nullptr, whole_gradients(block));
-      backend.download(nullptr, reduced_part(block));
+      backend.download(nullptr, sent_gradients(block));
+      backend.download(nullptr, arrived_part(block));
     } else if (communicator_) {
       communicator_->wait(blocks_[block].reduction);
     }
+    if (converts()) backend.run(op::Copy{.to = reduced_part(block), .from = arrived_part(block)});
     const Tensor kept = gradient_part(block);
     if (adds_reduced()) backend.run(op::Add{.a = kept, .b = reduced_part(block), .out = kept});
   }
@@ -239,25 +267,24 @@ void ShardedBlocks::finish_reductions(Backend& backend) {
 
 // Weights of the right size and number, if of other places: without a copy where this rank keeps as many elements as
 // the block has.
-void ShardedBlocks::repeat_part(Backend& backend, std::size_t block, const Tensor& place) {
+Tensor ShardedBlocks::repeat_part(Backend& backend, std::size_t block, const Tensor& place) {
   const Tensor copy = kept_->compute_copy();
   const Tensor all = copy ? copy : kept_->all_values();
   const std::int64_t n = place.elements();
-  if (block != resident() && n <= all.elements()) {
-    blocks_[block].here = all.slice(0, std::min(blocks_[block].kept.begin, all.elements() - n), n);
-    return;
-  }
+  if (block != resident() && n <= all.elements())
+    return all.slice(0, std::min(blocks_[block].kept.begin, all.elements() - n), n);
   const Tensor own = part(block);
   for (std::int64_t r = 0; r < ranks_; ++r)
     backend.run(op::Copy{.to = place.slice(0, r * own.elements(), own.elements()), .from = own});
+  return place;
 }
 
-void ShardedBlocks::place(std::size_t index, bool with_gradients) {
+void ShardedBlocks::place(std::size_t index, const Gathering& gathering, bool with_gradients) {
   const Block& block = blocks_[index];
   const auto at = [](const Tensor& whole, std::int64_t element) -> void* { return whole.slice(0, element, 0).data; };
   const bool as_values = index == resident() || !whole_->policy().compute_copy();
   for (const BlockShards::Placed& p : block.shards.parameters) {
-    void* const here = at(block.here, p.elements.begin);
+    void* const here = at(gathering.here, p.elements.begin);
     whole_->place(p.parameter, {.value = as_values ? here : nullptr,
                                 .compute = as_values ? nullptr : here,
                                 .gradient = with_gradients ? at(whole_gradients(index), p.elements.begin) : nullptr});
@@ -265,9 +292,19 @@ void ShardedBlocks::place(std::size_t index, bool with_gradients) {
 }
 
 Tensor ShardedBlocks::gather(Backend& backend, std::size_t block) {
-  start_gathering(backend, block, blocks_[block].gathered);
-  finish_gathering(backend, block);
-  return blocks_[block].here;
+  const Gathering gathering = start_gathering(backend, block, blocks_[block].gathered);
+  finish_gathering(backend, gathering);
+  return gathering.here;
+}
+
+std::vector<std::size_t> ShardedBlocks::gathered_bytes() const {
+  const auto bytes = [&](std::size_t block) {
+    return static_cast<std::size_t>(blocks_[block].shards.elements()) * compute::size_of(gathered_type(block));
+  };
+  std::vector<std::size_t> all{bytes(resident())};
+  for (const Visit& visit : visits_)
+    if (visit.gathered) all.push_back(bytes(visit.block));
+  return all;
 }
 
 }  // namespace assay::parallel

@@ -42,6 +42,14 @@ std::vector<std::vector<ElementRange>> ShardedUpdate::owned_by_rank() const {
   return owned;
 }
 
+std::vector<std::size_t> ShardedUpdate::gathered_bytes() const {
+  const workload::PrecisionPolicy& policy = trainer_.parameters().policy();
+  const std::size_t element = size_of(policy.compute_copy() ? policy.activation : policy.parameter);
+  std::vector<std::size_t> bytes;
+  for (const ElementRange& bucket : buckets()) bytes.push_back(static_cast<std::size_t>(bucket.elements()) * element);
+  return bytes;
+}
+
 std::uint64_t ShardedUpdate::moved_bytes() const {
   const ParameterSet& parameters = trainer_.parameters();
   const auto n = static_cast<std::uint64_t>(parameters.parameter_count());

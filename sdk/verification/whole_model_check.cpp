@@ -197,6 +197,7 @@ Verified WholeModelCheck::compare_averages(const std::string& when, const std::s
   const std::vector<ElementRange> pieces = average_pieces(all(), std::move(cuts), ranks.rank_count);
   RankGradients found;
   found.own_of_another_model = true;
+  found.travels_in_16_bits = shared_.blocks && shared_.blocks->reduction_type() != compute::DType::f32;
   found.layers = config().layers;
   found.own = sketch_of(whole_->backend(), all().all_gradients(), pieces);
   std::vector<SketchedPiece> held;

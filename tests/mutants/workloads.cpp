@@ -219,6 +219,9 @@ std::vector<TriedCase> make_cases() {
   add("fsdp", "summed", micro_batches + "sync_every_micro_batch = false\n", 2);
   cases.back().only = {"reduce_scatter"};
 
+  add("fsdp", "ahead", decoder_model + "prefetch_blocks = 2\nreduce_dtype = \"bf16\"\n", 2);
+  cases.back().only = {"all_gather", "reduce_scatter"};
+
   const std::vector<std::string> exchanges{"cross_entropy", "reduce_scatter", "all_gather", "all_to_all",
                                            "all_reduce",    "wait",           "copy"};
   add("tensor_parallel", "rows", decoder_model, 2);

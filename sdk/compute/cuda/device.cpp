@@ -15,15 +15,18 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_set>
 
 #include "common/chosen_algorithms.hpp"
 #include "common/device_guard.hpp"
+#include "common/kept_choices.hpp"
 #include "cuda_backend.hpp"
 #include "cuda_handles.hpp"
 #include "device_context.hpp"
 #include "device_uuid.hpp"
+#include "gpu_use.hpp"
 #include "graph_events.hpp"
 #include "memory_account.hpp"
 #include "probes.hpp"
@@ -298,6 +301,14 @@ assay::compute::Backend* create_backend(assay_device* device, void* stream) {
 }
 constexpr assay::compute::BackendFactory factory{assay::compute::interface_id, create_backend};
 
+assay::compute::KeptChoices* open_kept_choices(assay_device* device, const char* kind, const char* library) {
+  const auto gpu = std::make_shared<assay::cuda::GpuUse>(device->ordinal);
+  return new assay::compute::ChoicesInFile(kind, gpu->conditions(library),
+                                           [gpu](std::span<const double> us) { return gpu->may_keep(us); });
+}
+
+constexpr assay::compute::KeptChoicesFactory kept_choices{assay::compute::kept_choices_id, open_kept_choices};
+
 assay_status guard_call(void (*body)(void* context), void* context) noexcept {
   return guard([&] { body(context); });
 }
@@ -330,6 +341,7 @@ const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, ASSAY_EXT_CACHE) == 0) return &cache;
   if (std::strcmp(id, ASSAY_EXT_OBSERVATION) == 0) return &observation;
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
+  if (std::strcmp(id, "assay.kept_choices/1") == 0) return &kept_choices;
   if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   if (const void* account = assay::cuda::memory_account_extension(id)) return account;
   if (const void* events = assay::cuda::graph_events_extension(id, guard_call)) return events;

@@ -119,6 +119,33 @@ TEST_F(AllReduce, AStepOfManyCollectivesHasTheTimeOfOne) {
   }
 }
 
+// Of one kind there is nothing to measure: it is taken at once, and named. A user who names a kind gets that one.
+TEST_F(AllReduce, TheModeIsTheOnlyKindOfTheCpuOrTheOneThatIsNamed) {
+  const auto records = run_cases("size_bytes = 4012",
+                                 "mode = [\"settings\", \"measured\", \"any_memory\", \"registered\", \"windows\"]\n",
+                                 "ranks = 2\nallow = [\"unsupported\"]\n");
+  ASSERT_EQ(records.size(), 5u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(records[i]["verify"]["status"], "ok") << records[i]["axes"] << records[i]["reason"];
+    EXPECT_EQ(records[i]["metrics"]["mode_taken"]["word"], "any_memory");
+  }
+  for (std::size_t i = 3; i < 5; ++i) {
+    EXPECT_EQ(records[i]["status"], "unsupported");
+    EXPECT_TRUE(contains(records[i]["reason"], "gloo has no memory to register")) << records[i]["reason"];
+  }
+}
+
+TEST_F(AllReduce, AModeThatCannotBeIsRefused) {
+  const RunResult twice =
+      run_experiment({.plugin = "all_reduce", .params = "mode = \"measured\"\nregistered = true\n"});
+  EXPECT_EQ(twice.exit.code, 2);
+  EXPECT_PRED2(contains, twice.output,
+               "registered = true with a mode, which names the memory, too; expected one of them");
+  const RunResult engines = run_experiment({.plugin = "all_reduce", .params = "mode = \"copy_engines\"\n"});
+  EXPECT_EQ(engines.exit.code, 2);
+  EXPECT_PRED2(contains, engines.output, "copy engines make gatherings, not all_reduce");
+}
+
 TEST_F(AllReduce, GlooHasNoGraphsAndNoMemoryToRegister) {
   const auto records =
       run_cases("size_bytes = 4012", "execution = [\"eager\", \"graph\"]\nregistered = [false, true]\n",

@@ -116,6 +116,11 @@ INSTANTIATE_TEST_SUITE_P(
                  .params = decoder_params + "tied_embeddings = true\nloss_chunks = 3\naccumulation_steps = 2\n",
                  .run = "ranks = 2\nthreads = 1",
                  .sweep = "sync_every_micro_batch = [true, false]"}},
+        Trained{"fsdp_ahead",
+                {.plugin = "fsdp",
+                 .params = decoder_params + "prefetch_blocks = 2\ngathers = \"measured\"\n",
+                 .run = "ranks = 2\nthreads = 1",
+                 .sweep = "reshard = [false, true]\nreduce_dtype = [\"gradients\", \"bf16\"]"}},
         Trained{"tensor_parallel",
                 {.plugin = "tensor_parallel",
                  .params = even_decoder + "loss_chunks = 3\naccumulation_steps = 2\n",
@@ -195,6 +200,30 @@ TEST_F(Plan, NoTimeIsExpectedOfACaseFarBeyondAllRecords) {
   }
   EXPECT_TRUE(plan["cases"][3]["step"].contains("expected"));
   EXPECT_EQ(plan["node_hours_are_least"], true);
+}
+
+// Each kind is tried with its own memory, one after the other, on a GPU that is not here.
+TEST_F(Plan, MeasuredGathersArePlannedWithTheMemoryOfTheirTrial) {
+  for (const std::string plugin : {"fsdp", "sharded_optimizer"}) {
+    SCOPED_TRACE(plugin);
+    write_experiment({.plugin = plugin,
+                      .params = "size = \"tiny\"\nprecision = \"bf16\"\nexecution = \"graph\"\n",
+                      .run = "ranks = 2",
+                      .sweep = "gathers = [\"any_memory\", \"windows\", \"copy_engines\", \"measured\"]",
+                      .device = "cuda"});
+    const json plan = planned({"--device", "h200"});
+    ASSERT_EQ(plan["cases"].size(), 4u);
+    const auto held = [&](std::size_t i, const char* kind) {
+      return plan["cases"][i]["memory"]["peak_bytes"].value(kind, 0.0);
+    };
+    for (std::size_t i = 0; i < 4; ++i) {
+      ASSERT_EQ(plan["cases"][i]["state"], "planned") << plan["cases"][i].dump();
+      for (const char* kind : placed_kinds)
+        if (i < 3 || kind != std::string("communication")) EXPECT_EQ(held(i, kind), held(0, kind)) << i << kind;
+    }
+    EXPECT_GE(held(3, "communication"), held(0, "communication"));
+    if (plugin == "sharded_optimizer") EXPECT_GT(held(3, "communication"), held(0, "communication"));
+  }
 }
 
 TEST_F(Plan, FindsTheLargestThatFits) {

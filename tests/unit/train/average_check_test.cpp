@@ -170,6 +170,20 @@ TEST(AverageOfRanks, In16BitsOfADeepModelIsStillToldFromOneRanksOwn) {
   EXPECT_EQ(verification::average_tolerance(bf16, passes(300, true, true)), 0.125);
 }
 
+// fp32 gradients that were converted to be averaged have the roundings of 16 bits, and no layers'.
+TEST(AverageTolerance, OfFp32GradientsThatTravelIn16BitsIsThatOf16Bits) {
+  const workload::PrecisionPolicy fp32;
+  for (const std::int64_t layers : {1, 300}) {
+    verification::RankGradients mine = passes(layers, true, true);
+    mine.travels_in_16_bits = true;
+    EXPECT_EQ(verification::average_tolerance(fp32, mine), 16 * 0x1p-9);
+  }
+  verification::AverageFindings found;
+  found.allowed_roundings = 2;
+  EXPECT_EQ(verification::factor_tolerance(fp32, found, true), 2 * 0x1p-9);
+  EXPECT_EQ(verification::factor_tolerance(fp32, found), 2 * 0x1p-24);
+}
+
 // On a CPU both passes have the same roundings, through however many layers, unless another model made one of them.
 TEST(AverageOfRanks, OfPassesThatRepeatMayDifferByItsOwnRoundingsAlone) {
   constexpr workload::PrecisionPolicy bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};

@@ -56,6 +56,7 @@ class DecoderRanks {
   void take_messages();
   void begin();                   // all ranks alike, after the trainer's start
   void reach_ranks(bool silent);  // what exchanges: the communicator, or nobody
+  parallel::Gathers measure_gathers(const Launch& launch) const;
   void choose_bucket_bytes(const Launch& launch);
   void prepare_step(const Launch& launch, std::size_t bucket_bytes);
   double step_seconds(const Launch& launch, std::size_t bucket_bytes);

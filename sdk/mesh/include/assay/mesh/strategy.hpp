@@ -47,7 +47,7 @@ struct Strategy {
   bool graph = false;                     // a step is captured
   std::int32_t left_multiprocessors = 0;  // by products of a backward beside collectives
   parallel::CollectiveSettings collectives = {};
-  parallel::Gathers gathers = parallel::Gathers::any_memory;
+  std::optional<parallel::Gathers> gathers = parallel::Gathers::any_memory;  // empty: measured in set-up
 };
 
 // Throws assay::Error(INTERNAL) for a strategy that leaves ranks without an exchange, or has two of one kind:

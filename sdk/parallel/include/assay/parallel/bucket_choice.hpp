@@ -1,6 +1,7 @@
 // The size of the buckets of a training step, chosen by measuring: the best one depends on the model, the wire, and
 // what collectives take away from the computation beside them.
 #pragma once
+#include <assay/comm/measured_choice.hpp>
 #include <assay/plugin.hpp>
 
 #include <cstddef>
@@ -11,8 +12,7 @@
 
 namespace assay::parallel {
 
-// Whether the device is one that stands in for another (assay/planning.h), on which nothing can be measured or counted.
-bool carries_nothing_out(const Host& host);
+using comm::carries_nothing_out;
 
 // The candidates for this many bytes of gradients: from 25 MiB on, each twice the one before, until one bucket holds
 // all.

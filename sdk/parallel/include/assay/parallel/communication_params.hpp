@@ -2,9 +2,10 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/comm/communicator.hpp>
+#include <assay/comm/memory_kinds.hpp>
 #include <assay/workload/execution.hpp>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 namespace assay::parallel {
@@ -54,17 +55,21 @@ inline constexpr auto product_params =
               .help("cuda: multiprocessors that the products of a backward beside collectives do not count on; "
                     "with max_channels, which limits what collectives take"));
 
-// How parameters are gathered.
-enum class Gathers : std::int32_t { any_memory, registered, windows, copy_engines };
-inline constexpr auto gather_choices = choices<Gathers>({{"any_memory", Gathers::any_memory},
-                                                         {"registered", Gathers::registered},
-                                                         {"windows", Gathers::windows},
-                                                         {"copy_engines", Gathers::copy_engines}});
+// How parameters are gathered; empty: chosen by measuring in set-up.
+using Gathers = comm::MemoryKind;
+inline constexpr auto gather_choices = choices<std::optional<Gathers>>({{"any_memory", Gathers::any_memory},
+                                                                        {"registered", Gathers::registered},
+                                                                        {"windows", Gathers::windows},
+                                                                        {"copy_engines", Gathers::copy_engines},
+                                                                        {"measured", std::nullopt}});
 inline constexpr auto gather_params =
     table(Param::choice("gathers", Gathers::any_memory, gather_choices)
               .help("how parameters are gathered. any_memory: from and to memory as it is; nccl: registered: memory "
                     "of NCCL's, which each rank registers; windows: the same in symmetric windows; copy_engines (from "
-                    "2.28 on): these by the GPU's copy engines, which take no multiprocessors from the products"));
+                    "2.28 on): these by the GPU's copy engines, which take no multiprocessors from the products; "
+                    "measured: the fastest of them, timed in set-up once a machine"));
+// The kind that was named, or chosen.
+inline constexpr auto gathers_taken_metric = Metric::word("gathers_taken", comm::memory_kinds);
 
 // Of workloads whose messages are no buckets, and of those whose are.
 inline constexpr auto collective_params = join(library_params, channel_params);
@@ -93,7 +98,7 @@ struct WithGathers : Settings {
   explicit WithGathers(const Case& c) : Settings(c), gathers(c.choice("gathers", gather_choices)) {
     this->options.copy_engines = gathers == Gathers::copy_engines;
   }
-  Gathers gathers;
+  std::optional<Gathers> gathers;
 };
 
 }  // namespace assay::parallel

@@ -45,6 +45,8 @@ class ShardedUpdate {
   // ---- what there is
   const std::vector<train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
   std::vector<train::ElementRange> owned_by(std::int32_t rank) const;  // ascending
+  // Of zero1 without whole matrices, which alone gathers: what a rank has after each gathering of a step.
+  std::vector<std::size_t> gathered_bytes() const;
   // True if a rank has the averages of only its own part.
   bool scatters() const { return options_.sharing == StateSharing::zero1; }
   const MatrixShares* matrix_shares() const { return matrix_shares_ ? &*matrix_shares_ : nullptr; }

@@ -24,6 +24,7 @@ struct RankGradients {
   bool own_of_another_model = false;  // whose products may sum in another order than the averaged ones
   std::int64_t layers = 1;            // of the model, through which a backward pass rounds
   bool repeats_to_the_bit = true;     // what the device computes again
+  bool travels_in_16_bits = false;    // to be averaged, whatever the gradients' own format is
 };
 // Of a piece whose average this rank does not hold (a reduce-scatter leaves it to another one).
 inline constexpr compute::WeightedSum not_held{0, -1};
@@ -59,7 +60,8 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks);
 // the more layers they go through.
 double average_tolerance(const workload::PrecisionPolicy& policy, const RankGradients& mine);
 // The same for the factor by which all of them are too large or too small.
-double factor_tolerance(const workload::PrecisionPolicy& policy, const AverageFindings& found);
+double factor_tolerance(const workload::PrecisionPolicy& policy, const AverageFindings& found,
+                        bool travels_in_16_bits = false);
 
 // The pieces in which gradients are compared, cut at `cuts` (where collectives begin): as many as the sketches of all
 // ranks have room on rank 0.

@@ -1,0 +1,71 @@
+// Choices that workloads make by timing, in the files of algorithms.
+#include "common/kept_choices.hpp"
+
+#include <assay/algorithms.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "common/chosen_algorithms.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace assay::compute {
+namespace {
+
+class KeptChoicesTest : public testing::Test {
+ protected:
+  KeptChoicesTest() { setenv("ASSAY_CACHE_DIR", folder_.path().c_str(), 1); }
+  ~KeptChoicesTest() override {
+    unsetenv("ASSAY_CACHE_DIR");
+    unsetenv("ASSAY_ALGORITHMS");
+    forget_algorithms();
+  }
+  static ChoicesInFile open(bool may_keep = true, const char* library = "NCCL 2.28.9") {
+    return {"collectives", {"NVIDIA H200", library, "580.95.05", "power 700 W"}, [may_keep](std::span<const double>) {
+              return may_keep;
+            }};
+  }
+  test::TemporaryFolder folder_;
+  const std::array<double, 3> times_{12.0, 10.0, 11.0};
+};
+
+TEST_F(KeptChoicesTest, ALaterProcessFindsWhatWasKeptUnderTheSameConditions) {
+  open().keep("all_gather of 64 bytes", "windows", times_);
+  EXPECT_EQ(open().find("all_gather of 64 bytes"), "windows");
+  EXPECT_EQ(open().find("all_gather of 128 bytes"), std::nullopt);
+  EXPECT_EQ(open(true, "NCCL 2.29.0").find("all_gather of 64 bytes"), std::nullopt);
+}
+
+TEST_F(KeptChoicesTest, WhatWasTimedBesideSomebodyElseIsNotKept) {
+  open(false).keep("k", "windows", times_);
+  EXPECT_EQ(open().find("k"), std::nullopt);
+}
+
+TEST_F(KeptChoicesTest, AnewForgetsAndFixedRefuses) {
+  open().keep("k", "windows", times_);
+  setenv("ASSAY_ALGORITHMS", "anew", 1);
+  EXPECT_EQ(open().find("k"), std::nullopt);
+  EXPECT_NO_THROW(open().refuse_to_choose("k"));
+  setenv("ASSAY_ALGORITHMS", "fixed", 1);
+  EXPECT_EQ(open().find("k"), "windows");
+  EXPECT_THROW(open().refuse_to_choose("other"), Error);
+}
+
+TEST_F(KeptChoicesTest, AListedChoiceIsAmongTheAlgorithmsOfTheRecord) {
+  open().list("all_gather of 64 bytes", "windows");
+  const auto* const table = static_cast<const assay_algorithms*>(
+      algorithms_extension(ASSAY_EXT_ALGORITHMS, [](void (*body)(void*), void* context) noexcept {
+        body(context);
+        return assay_status{ASSAY_OK};
+      }));
+  assay_algorithm one{};
+  one.struct_size = sizeof one;
+  ASSERT_EQ(table->get(nullptr, 0, &one), ASSAY_OK);
+  EXPECT_STREQ(one.made_for, "all_gather of 64 bytes");
+  EXPECT_STREQ(one.algorithm, "windows");
+}
+
+}  // namespace
+}  // namespace assay::compute
