@@ -17,6 +17,7 @@
 #include "common/files.hpp"
 #include "common/sha256.hpp"
 #include "common/suggest.hpp"
+#include "common/text_format.hpp"
 #include "common/usage_error.hpp"
 #include "common/utc.hpp"
 #include "console/mistakes.hpp"
@@ -178,9 +179,12 @@ class SubmitCommand {
     return exit_ok;
   }
 
-  static void say_gpus(const Site& site) {
+  // Only notes need the answer, so that a scheduler which does not give it keeps nothing from being queued.
+  static void say_gpus(const Site& site) try {
     if (const auto notes_on_gpus = site_kind(site.kind).notes_on_gpus)
       for (const std::string& note : notes_on_gpus(site)) fmt::print("note: {}\n", note);
+  } catch (const SchedulerError& e) {
+    fmt::print("note: whether nodes have GPUs that no job asks for is not known: {}\n", one_line(e.what()));
   }
 
   // What makes the script of an array that is not submitted: of a run that is not there.

@@ -24,7 +24,8 @@ std::string number(double value) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-std::string step_of(const assay::Launch& launch) { return "in step " + std::to_string(launch.iteration()) + " "; }
+// The first one is step 1, as the host's messages count.
+std::string number_of(const assay::Launch& launch) { return "step " + std::to_string(launch.iteration() + 1); }
 
 }  // namespace
 
@@ -101,12 +102,12 @@ void Workload::run(const assay::Launch& launch) {
 
 void Workload::fail_by_its_end(const assay::Launch& launch) const {
   if (!program_->wait_for_end(time_to_die))
-    fail("has closed its end of ASSAY_FD " + step_of(launch) +
-         "and goes on; keep it open, and ask for the next step until the answer is end");
-  if (!program_->ended_well()) fail(step_of(launch) + program_->how_it_ended());
+    fail("has closed its end of ASSAY_FD in " + number_of(launch) +
+         " and goes on; keep it open, and ask for the next step until the answer is end");
+  if (!program_->ended_well()) fail("in " + number_of(launch) + " " + program_->how_it_ended());
   const std::string said = program_->what_it_said();
-  fail("exited (status 0) during step " + std::to_string(launch.iteration()) + said +
-       (said.find('\n') == std::string::npos ? ". " : "\n") + "Keep iterating assay.steps() until it stops.");
+  fail("exited (status 0) during " + number_of(launch) + said + (said.find('\n') == std::string::npos ? ". " : "\n") +
+       "Keep iterating assay.steps() until it stops.");
 }
 
 void Workload::run_whole(const assay::Launch& launch) {
@@ -114,7 +115,7 @@ void Workload::run_whole(const assay::Launch& launch) {
   while (hear(launch, true))
     if (!program_->say("whole\n")) break;
   if (!program_->has_ended()) fail_by_its_end(launch);
-  if (!program_->ended_well()) fail(step_of(launch) + program_->how_it_ended());
+  if (!program_->ended_well()) fail("in " + number_of(launch) + " " + program_->how_it_ended());
   ++ended_steps_;
 }
 

@@ -27,7 +27,7 @@ struct Tables {
   static constexpr auto params =
       assay::join(models::shared_model_params, models::accumulation_params, parallel::rank_precision_params,
                   parallel::rank_execution_params, models::attention_params, models::checkpointing_params,
-                  assay::train::optimizer_params, parallel::bucket_params, parallel::collective_params);
+                  assay::train::elementwise_optimizer_params, parallel::bucket_params, parallel::collective_params);
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the tokens of all ranks");
   static constexpr auto metrics = assay::join(assay::table(assay::train::parameters_metric, loss_metric),

@@ -17,7 +17,8 @@ struct Tables {
                              "all-reduce for each parameter after backward; flat: one for all of them "
                              "after backward; overlap_individual: one for each parameter, started as "
                              "soon as backward has made it; overlap_bucketed: the same by buckets")),
-      assay::mesh::decoder_params(assay::models::model_params, parallel::rank_execution_params),
+      assay::mesh::decoder_params(assay::models::model_params, parallel::rank_execution_params,
+                                  assay::train::optimizer_params),
       parallel::product_params, parallel::measured_communication_params);
   static constexpr auto loss_metric =
       Metric::per_case("loss").help("cross-entropy of the last step on this rank's part of the batch, nats");

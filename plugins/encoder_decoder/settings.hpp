@@ -126,7 +126,7 @@ inline constexpr auto params = assay::join(
         Param::integer("workers", 2).at_least(1).at_most(256).help("threads that read samples, on each rank"),
         Param::integer("prefetch", 4).at_least(1).at_most(1024).unit("batches").help("batches read ahead"),
         Param::boolean("shuffle", true).help("another order of the samples in each epoch")),
-    assay::models::attention_params, assay::train::optimizer_params, assay::parallel::communication_params,
+    assay::models::attention_params, assay::train::elementwise_optimizer_params, assay::parallel::communication_params,
     assay::table(
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed")));
 

@@ -32,7 +32,8 @@ struct Tables {
                              "parts, and added up there; false: whole gradients are kept and added up, and reduced "
                              "with the last one")),
       assay::mesh::decoder_params(assay::models::model_params,
-                                  parallel::rank_execution_params_from<assay::workload::Execution::graph>),
+                                  parallel::rank_execution_params_from<assay::workload::Execution::graph>,
+                                  assay::train::elementwise_optimizer_params),
       parallel::product_params, parallel::gather_params, parallel::collective_params);
   static constexpr auto loss_metric =
       Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the ranks");

@@ -29,7 +29,7 @@ inline constexpr auto speed_accuracy_params = assay::join(
                      .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all "
                            "bf16; tf32, fp16: cuda; fp8: as bf16, the blocks' products in 8 bits, or but for "
                            "weights' gradients (fp8_dw_bf16): graph")),
-    assay::models::model_params, assay::models::attention_params, assay::train::optimizer_params,
+    assay::models::model_params, assay::models::attention_params, assay::train::elementwise_optimizer_params,
     assay::models::checkpointing_params,
     assay::table(assay::Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
                      .help("eager: one operation at a time, unfused; graph: fused, captured as one graph on CUDA"),

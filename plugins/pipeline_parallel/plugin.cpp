@@ -9,6 +9,13 @@ using assay::Param;
 namespace models = assay::models;
 namespace parallel = assay::parallel;
 
+inline constexpr auto balances = assay::choices<models::StageBalance>(
+    {{"work", models::StageBalance::work}, {"layers", models::StageBalance::layers}});
+// When a rank starts to receive what comes while it works.
+enum class Receives : std::int32_t { beside_work, between_works };
+inline constexpr auto receive_moments =
+    assay::choices<Receives>({{"beside_work", Receives::beside_work}, {"between_works", Receives::between_works}});
+
 struct Tables {
   static constexpr auto id = "pipeline_parallel";
   static constexpr auto summary = "decoder training with layers in stages over the ranks, one forward one backward";
@@ -17,11 +24,18 @@ struct Tables {
                        .at_least(1)
                        .at_most(1 << 10)
                        .help("stages of a rank. 1: one forward, one backward; more: interleaved, every ranks-th stage "
-                             "is a rank's, and micro-batches are a multiple of the ranks")),
+                             "is a rank's, and micro-batches are a multiple of the ranks"),
+                   Param::choice("balance", models::StageBalance::work, balances)
+                       .help("what ranks have equally much of. work: operations of products, the head's among them; "
+                             "layers: layers, and the last rank the head beside its share"),
+                   Param::choice("receives", Receives::beside_work, receive_moments)
+                       .help("when a rank starts to receive what comes while it works. beside_work: before that work, "
+                             "so that messages travel beside it; between_works: after it, so that a receive which "
+                             "waits on the GPU takes no multiprocessors from the products")),
       assay::mesh::decoder_params(
           assay::join(models::dimension_params, models::batch_params("sequences in a micro-batch, whatever the ranks"),
                       models::sequence_params),
-          parallel::rank_execution_params),
+          parallel::rank_execution_params, assay::train::elementwise_optimizer_params),
       parallel::collective_params);
   static constexpr auto phases = assay::table(assay::train::forward_phase, assay::train::backward_phase,
                                               assay::phase("bubble"), assay::train::optimizer_phase);
@@ -34,6 +48,14 @@ struct Tables {
               "(p - 1) / (v m + p - 1) of p ranks, v virtual stages and m micro-batches: the share of forward and "
               "backward that a rank waits where all stages take equally long and messages no time; bubble.share is "
               "the measured one");
+  static constexpr auto bubble_by_work_metric =
+      Metric::per_case("bubble_by_work")
+          .lower_is_better()
+          .help(
+              "1 - m mean(w) / (m max(w) + (sum(w) - max(w)) / v) of the operations w of each rank's stages on a "
+              "micro-batch (Zheng et al. 2022, arXiv:2201.12023, of v = 1): bubble_formula where stages differ");
+  static constexpr auto head_layers_metric =
+      Metric::per_case("head_layers").help("operations of the head's product, in those of a layer");
   static constexpr auto stage_layers_metric = Metric::per_case("stage_layers").help("layers of a rank");
   static constexpr auto kept_micro_batches_metric =
       Metric::per_case("kept_micro_batches")
@@ -45,15 +67,19 @@ struct Tables {
                                                 .unit("bytes")
                                                 .lower_is_better()
                                                 .help("that a rank sends to its neighbours in a step");
-  static constexpr auto metrics = assay::join(
-      assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
-      assay::table(bubble_formula_metric, stage_layers_metric, kept_micro_batches_metric, sent_bytes_metric),
-      parallel::communication_metrics, assay::table(parallel::messages_metric));
+  static constexpr auto metrics =
+      assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
+                  assay::table(bubble_formula_metric, bubble_by_work_metric, head_layers_metric, stage_layers_metric,
+                               kept_micro_batches_metric, sent_bytes_metric),
+                  parallel::communication_metrics, assay::table(parallel::messages_metric));
 
   static assay::mesh::Strategy strategy(const assay::Case& c) {
     models::DecoderTrainerConfig config = models::decoder_trainer_config(c);
-    config.model.stages = {
-        .rank = c.rank(), .ranks = c.rank_count(), .virtual_stages = c.get<std::int64_t>("virtual_stages")};
+    config.model.stages = {.rank = c.rank(),
+                           .ranks = c.rank_count(),
+                           .virtual_stages = c.get<std::int64_t>("virtual_stages"),
+                           .balance = c.choice("balance", balances),
+                           .receives_beside_work = c.choice("receives", receive_moments) == Receives::beside_work};
     config = assay::mesh::of_one_batch(c, std::move(config));
     assay::train::require_order(models::pipeline_shape(config.model));
     return {.trainer = std::move(config),
@@ -65,7 +91,11 @@ struct Tables {
 
   static void report_set_up(const auto& launch, const assay::mesh::SetUp& found) {
     const models::DecoderConfig& model = found.trainer.config().model;
-    launch.report(bubble_formula_metric, assay::train::pipeline_bubble_share(models::pipeline_shape(model)));
+    const assay::train::PipelineShape shape = models::pipeline_shape(model);
+    const models::StageDivision division = models::stage_division(model);
+    launch.report(bubble_formula_metric, assay::train::pipeline_bubble_share(shape));
+    launch.report(bubble_by_work_metric, assay::train::pipeline_bubble_share(shape, models::work_of_ranks(division)));
+    launch.report(head_layers_metric, division.head_layers);
     std::int64_t layers = model.layers, kept = 1;
     std::uint64_t sent_bytes = 0;
     if (model.is_pipelined()) {

@@ -19,8 +19,9 @@ struct Tables {
           Param::choice("variant", StateSharing::zero1, parallel::state_sharings)
               .help("who keeps optimizer state: baseline: every rank all of it; broadcast: each rank a part of "
                     "the parameters, which it sends to the others; zero1: each rank a part of every bucket")),
-      mesh::decoder_params(assay::models::model_params, parallel::rank_execution_params), parallel::product_params,
-      parallel::gather_params, parallel::communication_params);
+      mesh::decoder_params(assay::models::model_params, parallel::rank_execution_params,
+                           assay::train::optimizer_params),
+      parallel::product_params, parallel::gather_params, parallel::communication_params);
   static constexpr auto phases =
       assay::table(train::forward_phase, train::backward_phase, assay::phase("gradient_wait"), train::optimizer_phase,
                    train::parameter_wait_phase);

@@ -15,7 +15,8 @@ struct Tables {
                        .help("true: a rank has the norms and the residual stream of its part of the rows, which are "
                              "gathered before a product and summed to parts after it; false: of all rows, and sums are "
                              "made everywhere")),
-      assay::mesh::decoder_params(assay::models::shared_model_params, parallel::rank_execution_params),
+      assay::mesh::decoder_params(assay::models::shared_model_params, parallel::rank_execution_params,
+                                  assay::train::elementwise_optimizer_params),
       parallel::collective_params);
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, the same on every rank");

@@ -22,9 +22,9 @@ void validate_stages(const DecoderConfig& c) {
   if (c.stages.rank < 0 || c.stages.rank >= c.stages.ranks) refuse("there is no rank " + std::to_string(c.stages.rank));
   const std::int64_t stages = c.stages.ranks * c.stages.virtual_stages;
   if (c.layers < stages)
-    refuse(std::to_string(c.layers) + " layers are fewer than the " + std::to_string(stages) +
-           " stages, each of which has one at least; expected layers of at least " + std::to_string(stages) +
-           (c.stages.virtual_stages > 1 ? ", fewer virtual_stages" : "") + ", or fewer ranks");
+    refuse(std::to_string(c.layers) + (c.layers == 1 ? " layer is" : " layers are") + " fewer than the " +
+           std::to_string(stages) + " stages, each of which has one at least; expected layers of at least " +
+           std::to_string(stages) + (c.stages.virtual_stages > 1 ? ", fewer virtual_stages" : "") + ", or fewer ranks");
   if (c.tied_embeddings)
     refuse(
         "the embedding is on the first rank and the head on the last one, so that they cannot be one weight; expected "
@@ -40,23 +40,10 @@ void validate_stages(const DecoderConfig& c) {
 }
 
 train::PipelineShape pipeline_shape(const DecoderConfig& c) {
-  return {.ranks = c.stages.ranks, .virtual_stages = c.stages.virtual_stages, .micro_batches = c.accumulation_steps};
-}
-
-std::vector<std::int64_t> layers_of_stages(const DecoderConfig& c) {
-  DecoderConfig one = c, none = c;
-  one.layers = 1, none.layers = 0;
-  const auto head = static_cast<double>(decoder_forward_flops(none));
-  const double layer = static_cast<double>(decoder_forward_flops(one)) - head;
-  std::vector<std::int64_t> layers(static_cast<std::size_t>(c.stages.ranks * c.stages.virtual_stages), 1);
-  std::vector<double> work(layers.size(), layer);
-  work.back() += head;
-  for (auto left = c.layers - static_cast<std::int64_t>(layers.size()); left > 0; --left) {
-    const auto least = std::min_element(work.begin(), work.end());
-    *least += layer;
-    ++layers[static_cast<std::size_t>(least - work.begin())];
-  }
-  return layers;
+  return {.ranks = c.stages.ranks,
+          .virtual_stages = c.stages.virtual_stages,
+          .micro_batches = c.accumulation_steps,
+          .receives_beside_work = c.stages.receives_beside_work};
 }
 
 DecoderConfig config_of_chunk(const DecoderConfig& c, std::int64_t chunk) {

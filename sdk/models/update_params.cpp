@@ -13,14 +13,14 @@ std::int32_t read_update(const Case& c, DecoderTrainerConfig& trainer) {
           ASSAY_INVALID_ARGUMENT,
           std::string("update = \"") + (trainer.update_in_products ? "in_products" : "beside_backward") + "\" " + why);
     };
+    if (trainer.update_in_products && !trainer.model.experts.any())
+      refuse("is of experts' products; expected a model with experts, or update = \"after_backward\"");
     if (!trainer.train_step) refuse("needs a training step; expected pass = \"train_step\"");
     if (trainer.model.precision.loss_scaling)
       refuse("cannot have the loss scale of fp16, which has to see all gradients first; expected another precision");
     if (trainer.update_beside_backward && trainer.model.side_lane)
       refuse("takes the second stream for itself; expected side_lane = false");
     if (!c.prepares()) refuse("needs prepared steps; expected measure.prepare = true");
-    if (trainer.update_in_products && !trainer.model.experts.any())
-      refuse("is of experts' products; expected a model with experts, or update = \"after_backward\"");
     if (trainer.update_in_products && trainer.optimizer.name != "adamw")
       refuse("is AdamW's; expected optimizer = \"adamw\", or update = \"after_backward\"");
   }

@@ -13,6 +13,7 @@ OptimizerConfig optimizer_config(const Case& c, WholeMatrixOptimizers of_matrice
     throw Error(ASSAY_UNSUPPORTED,
                 "this workload does not serve optimizer = \"muon\", which updates whole matrices; expected optimizer = "
                 "\"adamw\", or one of the workloads decoder, moe, ddp and sharded_optimizer, which do");
+  if (of_matrices == WholeMatrixOptimizers::refused) return optimizer;
   constexpr workload::ChoiceSetting settings[] = {{"muon_lr", {"muon"}},       {"muon_weight_decay", {"muon"}},
                                                   {"muon_momentum", {"muon"}}, {"muon_nesterov", {"muon"}},
                                                   {"muon_steps", {"muon"}},    {"muon_adjust", {"muon"}}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/plugin.hpp>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 
@@ -14,7 +15,7 @@ using ActionKind = PipelineAction::Kind;
 struct StageWork {
   bool is_backward;
   std::int64_t chunk, micro_batch;
-  std::int64_t end = -1;  // on the clock
+  std::int64_t begin = -1, end = -1;  // on the clock
 };
 
 // The k-th forward, or backward, of a rank.
@@ -43,7 +44,11 @@ std::vector<StageWork> sequence_of(const PipelineShape& s, std::int64_t rank) {
 void run_clock(const PipelineShape& s, std::vector<std::vector<StageWork>>& ranks) {
   constexpr std::int64_t forward_time = 1, backward_time = 2;
   const std::int64_t stages = s.ranks * s.virtual_stages;
-  std::map<std::tuple<bool, std::int64_t, std::int64_t>, std::int64_t> ends;  // by direction, stage and micro-batch
+  // By direction, stage and micro-batch; -1: not yet.
+  std::vector<std::int64_t> ends(static_cast<std::size_t>(2 * stages * s.micro_batches), -1);
+  const auto end_of = [&](bool is_backward, std::int64_t stage, std::int64_t micro_batch) -> std::int64_t& {
+    return ends[static_cast<std::size_t>(((is_backward ? stages : 0) + stage) * s.micro_batches + micro_batch)];
+  };
   std::vector<std::size_t> next(ranks.size(), 0);
   std::vector<std::int64_t> free_from(ranks.size(), 0);
   for (bool goes_on = true; goes_on;) {
@@ -54,12 +59,13 @@ void run_clock(const PipelineShape& s, std::vector<std::vector<StageWork>>& rank
         const std::int64_t stage = work.chunk * s.ranks + static_cast<std::int64_t>(r);
         std::int64_t begin = free_from[r];
         if (const std::int64_t source = work.is_backward ? stage + 1 : stage - 1; source >= 0 && source < stages) {
-          const auto made = ends.find({work.is_backward, source, work.micro_batch});
-          if (made == ends.end()) break;
-          begin = std::max(begin, made->second);
+          const std::int64_t made = end_of(work.is_backward, source, work.micro_batch);
+          if (made < 0) break;
+          begin = std::max(begin, made);
         }
+        work.begin = begin;
         work.end = free_from[r] = begin + (work.is_backward ? backward_time : forward_time);
-        ends[{work.is_backward, stage, work.micro_batch}] = work.end;
+        end_of(work.is_backward, stage, work.micro_batch) = work.end;
         goes_on = true;
       }
     }
@@ -108,6 +114,14 @@ double pipeline_bubble_share(const PipelineShape& s) {
   return idle / (static_cast<double>(s.virtual_stages * s.micro_batches) + idle);
 }
 
+double pipeline_bubble_share(const PipelineShape& s, const std::vector<double>& work_of_ranks) {
+  const double sum = std::accumulate(work_of_ranks.begin(), work_of_ranks.end(), 0.0);
+  const double most = *std::max_element(work_of_ranks.begin(), work_of_ranks.end());
+  const auto micro_batches = static_cast<double>(s.micro_batches);
+  const double time = micro_batches * most + (sum - most) / static_cast<double>(s.virtual_stages);
+  return 1 - micro_batches * sum / static_cast<double>(work_of_ranks.size()) / time;
+}
+
 PipelineSchedule::PipelineSchedule(const PipelineShape& s, std::int64_t rank) {
   require_order(s);
   std::vector<std::vector<StageWork>> ranks;
@@ -136,8 +150,8 @@ PipelineSchedule::PipelineSchedule(const PipelineShape& s, std::int64_t rank) {
   std::map<std::tuple<bool, std::int64_t, std::int64_t>, std::int64_t> came_to;        // by what works on it
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> place_of_micro_batch;  // of a chunk
   auto next = coming.begin();
-  for (const StageWork& work : ranks[static_cast<std::size_t>(rank)]) {
-    for (; next != coming.end() && std::pair(next->end, next->from) < std::pair(work.end, rank); ++next) {
+  const auto receive_before = [&](const std::pair<std::int64_t, std::int64_t>& moment) {
+    for (; next != coming.end() && std::pair(next->end, next->from) < moment; ++next) {
       const std::int64_t place = receive_places.take();
       came_to[{next->is_gradient, next->chunk, next->micro_batch}] = place;
       actions_.push_back({.kind = ActionKind::receive,
@@ -147,22 +161,31 @@ PipelineSchedule::PipelineSchedule(const PipelineShape& s, std::int64_t rank) {
                           .peer = next->from,
                           .place = place});
     }
+  };
+  for (const StageWork& work : ranks[static_cast<std::size_t>(rank)]) {
+    const std::pair sent_at(work.end, rank);
+    receive_before(s.receives_beside_work ? sent_at : std::pair(work.begin, s.ranks));
     PipelineAction action{.kind = work.is_backward ? ActionKind::backward : ActionKind::forward,
                           .chunk = work.chunk,
                           .micro_batch = work.micro_batch};
     FreePlaces& of_chunk = activations[static_cast<std::size_t>(work.chunk)];
-    std::int64_t& place = place_of_micro_batch[{work.chunk, work.micro_batch}];
-    if (!work.is_backward) place = of_chunk.take();
-    action.place = place;
-    if (work.is_backward) of_chunk.give_back(place);
+    const std::pair micro_batch(work.chunk, work.micro_batch);
+    if (!work.is_backward) place_of_micro_batch[micro_batch] = of_chunk.take();
+    action.place = place_of_micro_batch.at(micro_batch);
+    if (work.is_backward) {
+      of_chunk.give_back(action.place);
+      place_of_micro_batch.erase(micro_batch);
+    }
     if (const auto came = came_to.find({work.is_backward, work.chunk, work.micro_batch}); came != came_to.end()) {
       action.read_place = came->second;
       receive_places.give_back(came->second);
+      came_to.erase(came);
     }
     const std::int64_t target = work.chunk * s.ranks + rank + (work.is_backward ? -1 : 1);
     action.sends = s.ranks > 1 && target >= 0 && target < stages;
     actions_.push_back(action);
     if (!action.sends) continue;
+    receive_before(sent_at);  // in the common order
     actions_.push_back({.kind = ActionKind::send,
                         .is_gradient = work.is_backward,
                         .chunk = work.chunk,

@@ -39,8 +39,11 @@ AskedDecoder::AskedDecoder(const Case& c)
     asked_.emplace_back(of, static_cast<double>(c.get<std::int64_t>(of)));
   for (const char* of : {"qkv_bias", "qk_norm", "tied_embeddings", recomputation, "output_bias", "attention_sinks"})
     asked_.emplace_back(of, c.get<bool>(of) ? 1 : 0);
-  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "logit_soft_cap", "lr", "muon_lr"})
+  for (const char* of : {"rope_theta", "norm_eps", "attention_soft_cap", "logit_soft_cap", "lr"})
     asked_.emplace_back(of, c.get<double>(of));
+  // Workloads without Muon have no such rows, and others refuse settings that it does not read.
+  const bool is_muon = optimizer_ == "muon";
+  asked_.emplace_back("muon_lr", is_muon ? c.get<double>("muon_lr") : 1e-3);
   for (const char* of : {"rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_beta_fast",
                          "rope_beta_slow", "rope_attention_factor", "rope_mscale_all_dim"})
     asked_.emplace_back(of, c.get<double>(of));
@@ -52,11 +55,12 @@ AskedDecoder::AskedDecoder(const Case& c)
   asked_.emplace_back("gate_activation (gelu_tanh: 1)", c.get<std::string>("gate_activation") == "gelu_tanh" ? 1 : 0);
   asked_.emplace_back("rope_scaling (of none, linear, llama3, yarn)",
                       place_of({"none", "linear", "llama3", "yarn"}, c.get<std::string>("rope_scaling")));
-  for (const char* of : {"weight_decay", "muon_weight_decay", "muon_momentum"})
-    asked_.emplace_back(of, double{c.get<float>(of)});
-  asked_.emplace_back("muon_nesterov", c.get<bool>("muon_nesterov") ? 1 : 0);
-  asked_.emplace_back("muon_steps", static_cast<double>(c.get<std::int64_t>("muon_steps")));
-  asked_.emplace_back("muon_adjust", c.get<std::string_view>("muon_adjust") == "original" ? 0 : 1);
+  asked_.emplace_back("weight_decay", double{c.get<float>("weight_decay")});
+  asked_.emplace_back("muon_weight_decay", double{is_muon ? c.get<float>("muon_weight_decay") : 0.1F});
+  asked_.emplace_back("muon_momentum", double{is_muon ? c.get<float>("muon_momentum") : 0.95F});
+  asked_.emplace_back("muon_nesterov", !is_muon || c.get<bool>("muon_nesterov") ? 1 : 0);
+  asked_.emplace_back("muon_steps", is_muon ? static_cast<double>(c.get<std::int64_t>("muon_steps")) : 5);
+  asked_.emplace_back("muon_adjust", !is_muon || c.get<std::string_view>("muon_adjust") == "original" ? 0 : 1);
   // No experiment says these: torch.optim.AdamW's, and SGD without momentum.
   for (const auto& constant :
        Settings{{"beta1", double{0.9F}}, {"beta2", double{0.999F}}, {"eps", double{1e-8F}}, {"momentum", 0}})

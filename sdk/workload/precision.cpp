@@ -22,7 +22,7 @@ PrecisionPolicy precision_policy(std::string_view name, std::string_view device_
     if (name == "fp16") return {.activation = DType::f16, .loss_scaling = true};
   }
   throw Error(ASSAY_UNSUPPORTED, "precision '" + std::string(name) + "' is not available on device '" +
-                                     std::string(device_kind) + "'; there are fp32, bf16, bf16_pure, fp8, fp8_dw_bf16");
+                                     std::string(device_kind) + "'; there are fp32, bf16 and bf16_pure");
 }
 
 }  // namespace assay::workload

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Slurm's programs for several clusters that have no nodes: jobs wait, or have the state that a test gives them. Stands as
 sbatch, squeue, scancel, scontrol and sinfo in a folder of PATH; $PLAYED_CLUSTERS is a folder with a folder for each
-cluster, of which `east` is asked where no --clusters names another. Each has its own numbers of jobs, from 100."""
+cluster, of which `east` is asked where no --clusters names another. Each has its own numbers of jobs, from 100. Programs that
+$PLAYED_REFUSALS names fail."""
 import json
 import os
 import pathlib
@@ -61,6 +62,8 @@ def main():
     cluster = Cluster(named[0] if named else "east")
     if not (HOME / cluster.name).is_dir():
         sys.exit(f"{program}: error: '{cluster.name}' can't be reached now, or it is an invalid entry for --cluster.")
+    if program in os.environ.get("PLAYED_REFUSALS", "").split():
+        sys.exit(f"{program}: error: {program} is busy")
     if named and program in ("squeue", "sinfo"):
         print(f"CLUSTER: {cluster.name}")
     if program == "sbatch":

@@ -47,10 +47,14 @@ class Clusters:
         """Of the last command."""
         return [line for line in (self.home / "calls").read_text().splitlines() if line.startswith(program + " ")]
 
-    def submit(self, name, site, numbers, code=0):
-        (self.work / f"{name}.toml").write_text(batch.EXPERIMENT.format(**dict(
+    def said_of_submit(self, name, site, numbers, code=0, device="cpu"):
+        text = batch.EXPERIMENT.replace('device = "cpu"', f'device = "{device}"')
+        (self.work / f"{name}.toml").write_text(text.format(**dict(
             batch.DEFAULTS, name=name, marks="", sweep=f"number = {numbers}", results=self.work / "results")))
-        said = self.assay("submit", f"{name}.toml", "--site", f"./{site}.toml", "--plugin-path", batch.HOME["plugins"], code=code)
+        return self.assay("submit", f"{name}.toml", "--site", f"./{site}.toml", "--plugin-path", batch.HOME["plugins"], code=code)
+
+    def submit(self, name, site, numbers, code=0):
+        said = self.said_of_submit(name, site, numbers, code)
         return pathlib.Path(said.split("run: ", 1)[1].splitlines()[0]) if code == 0 else said
 
     def counts(self, run):
@@ -137,6 +141,16 @@ def test_a_cluster_that_nobody_knows(clusters):
     assert sorted((clusters.work / "results").iterdir()) == before
 
 
+def test_only_a_note_needs_the_nodes(clusters):
+    """A scheduler that does not say what nodes have still takes jobs."""
+    clusters.environment["PLAYED_REFUSALS"] = "sinfo"
+    said = clusters.said_of_submit("n", "east", [1], device="auto")
+    assert clusters.calls("sinfo") and clusters.calls("sbatch"), said
+    assert "note: whether nodes have GPUs that no job asks for is not known: " in said and "sinfo is busy" in said, said
+    del clusters.environment["PLAYED_REFUSALS"]
+    assert "is not known" not in clusters.said_of_submit("n2", "east", [1], device="auto")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="assay-clusters-") as folder:
         clusters = Clusters(pathlib.Path(folder))
@@ -144,6 +158,7 @@ def main():
         test_cancelled_there(clusters, *runs)
         test_an_attempt_lives_on_its_cluster(clusters)
         test_a_cluster_that_nobody_knows(clusters)
+        test_only_a_note_needs_the_nodes(clusters)
     print("ok")
 
 

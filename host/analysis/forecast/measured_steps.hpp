@@ -49,6 +49,8 @@ struct PipelineShape {
   double micro_batches = 1, virtual_stages = 1;
   double layers = 1;
   double share_of_micro_batches = 1;  // of a rank's work; the rest is the update, once in a step
+  std::optional<double> head_layers;  // the head's operations, in those of a layer; older records do not say
+  bool by_work = true;                // ranks have equal work, or else equally many layers
 };
 
 // A training step on so many ranks.

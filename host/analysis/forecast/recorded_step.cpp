@@ -178,7 +178,9 @@ void read_stages(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
         {.messages = {{Collective::send_receive, exposed, exposed * bytes / messages}}, .grows_with_stages = true});
   PipelineShape shape{.micro_batches = param_number(r, "accumulation_steps", 1),
                       .virtual_stages = param_number(r, "virtual_stages", 1),
-                      .layers = param_number(r, "layers", 1)};
+                      .layers = param_number(r, "layers", 1),
+                      .head_layers = metric(r, "head_layers"),
+                      .by_work = param_text(r, "balance") != "layers"};
   const double work_s = step.silent_s.value_or(step.step_s);
   shape.share_of_micro_batches = std::clamp(1 - phase_s(r, "optimizer").value_or(0) / work_s, 0.0, 1.0);
   step.pipeline = shape;

@@ -41,7 +41,8 @@ ComputeScaling scaling_of(const StepFamily& family, const std::set<int>& from) {
   for (const MeasuredStep& step : family.steps) {
     if (!from.contains(step.ranks)) continue;
     const double crowd = crowding(ranks_of_machine(step, step.ranks), step.ranks_at_full_speed);
-    const double imbalance = step.experts ? 1 + step.experts->share_of_compute * (step.experts->imbalance - 1) : 1.0;
+    const double of_experts = step.experts ? 1 + step.experts->share_of_compute * (step.experts->imbalance - 1) : 1.0;
+    const double imbalance = of_experts * (step.pipeline ? stage_imbalance_on(step.ranks, *step.pipeline) : 1.0);
     const double seconds = compute_of(step) / crowd / imbalance;
     if (!(seconds > 0)) continue;
     const double fixed = 1 / seconds, shared = fixed / step.ranks;
@@ -63,10 +64,29 @@ double imbalance_on(int n, double imbalance, int measured_ranks) {
   return 1 + (imbalance - 1) * spread_of(n) / spread_of(measured_ranks);
 }
 
+double stage_imbalance_on(int n, const PipelineShape& shape) {
+  const double v = shape.virtual_stages, stages = n * v;
+  if (!shape.head_layers || n < 2 || shape.layers < stages) return 1;
+  const double head = *shape.head_layers, mean = (shape.layers + head) / n;
+  if (!shape.by_work) {  // the first stages have one more of those that are left
+    const double of_each = std::floor(shape.layers / stages) * v, left = std::fmod(shape.layers, stages);
+    return std::max(of_each + std::ceil(left / n), of_each + std::floor(left / n) + head) / mean;
+  }
+  // Of the layers that stages have beyond the first one, the last rank takes about as many as make all equal.
+  const double left = shape.layers - stages, even = std::floor((left - (n - 1) * head) / n);
+  double most = left + v + head;
+  for (const double each : {even, even + 1}) {
+    const double of_last = std::clamp(each, 0.0, left);
+    most = std::min(most, std::max(v + std::ceil((left - of_last) / (n - 1)), v + head + of_last));
+  }
+  return most / mean;
+}
+
 double bubble_of(const MeasuredStep& step, int ranks) {
   if (!step.pipeline) return 0;
   const PipelineShape& shape = *step.pipeline;
-  return shape.share_of_micro_batches * (ranks - 1) / (shape.virtual_stages * shape.micro_batches);
+  const double others = ranks / stage_imbalance_on(ranks, shape) - 1;
+  return shape.share_of_micro_batches * others / (shape.virtual_stages * shape.micro_batches);
 }
 
 }  // namespace assay::host::forecast

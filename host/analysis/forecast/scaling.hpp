@@ -26,9 +26,13 @@ ComputeScaling scaling_of(const StepFamily& family, const std::set<int>& from);
 // experts a rank has.
 double imbalance_on(int n, double imbalance, int measured_ranks);
 
-// For how much of its work a rank waits for others while micro-batches fill and leave the pipeline: (p - 1) / (v m) of
-// what is not the update, with p ranks, m micro-batches and v virtual stages (Narayanan et al. 2021). 0 without a
-// pipeline.
+// The work of the rank with most of it over the mean of n ranks, whose layers are whole: as pipeline_parallel shares
+// them out. 1 where the records do not say what the head is.
+double stage_imbalance_on(int n, const PipelineShape& shape);
+
+// For how much of its work the rank with most of it waits for others while micro-batches fill and leave the pipeline:
+// (p / i - 1) / (v m) of what is not the update, with p ranks, m micro-batches, v virtual stages and that rank's work i
+// over the mean (Narayanan et al. 2021 with i = 1, Zheng et al. 2022 with v = 1). 0 without a pipeline.
 double bubble_of(const MeasuredStep& step, int ranks);
 
 }  // namespace assay::host::forecast

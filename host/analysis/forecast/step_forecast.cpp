@@ -80,7 +80,8 @@ struct Basis {
   // Of a rank's work, without others on its processors.
   double work(int n) const {
     const double share = step.experts ? step.experts->share_of_compute : 0;
-    return scaling.of(n) * (1 + share * (imbalance(n) - 1));
+    const double of_stages = step.pipeline ? stage_imbalance_on(n, *step.pipeline) : 1.0;
+    return scaling.of(n) * (1 + share * (imbalance(n) - 1)) * of_stages;
   }
   double crowd(int n, bool is_measured) const {
     const auto& network = assumptions.network;
@@ -152,10 +153,16 @@ const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from
 std::string why_impossible(const MeasuredStep& step, int ranks) {
   if (step.experts && (ranks > step.experts->experts || step.experts->experts % ranks != 0))
     return fmt::format("{} experts of a layer cannot be shared out evenly over {} ranks", step.experts->experts, ranks);
-  if (step.pipeline && ranks * step.pipeline->virtual_stages > step.pipeline->layers)
-    return fmt::format("{:g} layers are fewer than the {:g} stages of {} ranks with virtual_stages = {:g}",
-                       step.pipeline->layers, ranks * step.pipeline->virtual_stages, ranks,
-                       step.pipeline->virtual_stages);
+  if (!step.pipeline || ranks < 2) return "";
+  const PipelineShape& shape = *step.pipeline;
+  if (ranks * shape.virtual_stages > shape.layers)
+    return fmt::format("{:g} layer{} fewer than the {:g} stages of {} ranks with virtual_stages = {:g}", shape.layers,
+                       shape.layers == 1 ? " is" : "s are", ranks * shape.virtual_stages, ranks, shape.virtual_stages);
+  if (shape.virtual_stages > 1 && std::fmod(shape.micro_batches, ranks) != 0)
+    return fmt::format(
+        "the interleaved order of virtual_stages = {:g} takes micro-batches in groups of the {} ranks, "
+        "and accumulation_steps is {:g}",
+        shape.virtual_stages, ranks, shape.micro_batches);
   return "";
 }
 

@@ -195,7 +195,7 @@ Json failure_json(const record::CaseResult& result) {
   std::vector<std::string> where;
   if (result.stage && *result.stage != Stage::done) where.push_back(fmt::format("stage {}", name_of(*result.stage)));
   if (!result.phase.empty()) where.push_back(fmt::format("phase {}", one_line(result.phase)));
-  if (result.step) where.push_back(fmt::format("step {}", *result.step));
+  if (result.step) where.push_back(fmt::format("step {}", *result.step + 1));
   if (result.rank) where.push_back(fmt::format("rank {}", *result.rank));
   out["where"] = where;
   if (!result.log_tail.empty()) out["log"] = result.log_tail;

@@ -38,6 +38,17 @@ void print_cases(const experiment::Experiment& experiment, bool is_planned) {
   for (const experiment::Case& c : experiment.cases) fmt::print("  {:>3}  {}\n", c.index + 1, label_of(c));
 }
 
+std::vector<std::string> notes_on(const experiment::OutputSettings& output) {
+  std::vector<std::string> notes;
+  for (const std::string& column : output.reported_columns)
+    notes.push_back(
+        fmt::format("column '{}' of [output] columns is none of assay's: it is empty unless the program "
+                    "reports a phase or a metric of that name; of a metric of steps expected a statistic, "
+                    "as {}.mean",
+                    one_line(column), one_line(column)));
+  return notes;
+}
+
 // Says what --resume would do with each case.
 void print_resumption(const experiment::Experiment& experiment, const run::Preview& preview) {
   const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
@@ -96,6 +107,7 @@ OrderedJson json_of(const run::LoadedExperiment& loaded, const std::optional<run
   }
   OrderedJson json{{"event", "dry_run"}, {"name", experiment.name}, {"states", std::move(states)}};
   if (preview && !preview->run_folder.empty()) json["folder"] = preview->run_folder;
+  if (const auto notes = notes_on(experiment.output); !notes.empty()) json["notes"] = notes;
   if (!dry.planned) {
     json["not_planned"] = dry.why_not_planned;
     return json;
@@ -118,6 +130,7 @@ int show_dry_run(const run::LoadedExperiment& loaded, const run::RunOptions& opt
       print_resumption(loaded.experiment, *preview);
     else
       print_cases(loaded.experiment, dry.planned.has_value());
+    for (const std::string& note : notes_on(loaded.experiment.output)) fmt::print("note: {}\n", note);
     fmt::print("\n");
     if (dry.planned) {
       print_plan(*dry.planned);

@@ -180,7 +180,7 @@ void repeat_probe(const Subject& subject, const Asker& asker) {
       for (std::size_t step = 0; step < found[m].size(); ++step)
         if (std::memcmp(&first[m][step], &found[m][step], sizeof(double)) != 0)
           asker.find(Check::seed_same, fmt::format("the metric '{}' of step {} is {}, and in a second life {}",
-                                                   metrics[m].name, step, first[m][step], found[m][step]));
+                                                   metrics[m].name, step + 1, first[m][step], found[m][step]));
     }
   }
 }

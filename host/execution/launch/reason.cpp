@@ -42,8 +42,11 @@ std::string phase_name(const BoardView& where, const std::vector<std::string>& p
 std::string describe_position(const BoardView& where, const std::vector<std::string>& phase_names) {
   std::string text = fmt::format("stage {}", name_of(where.stage));
   const std::string phase = phase_name(where, phase_names);
-  if (where.stage == Stage::warmup || where.stage == Stage::measure)
-    return text + fmt::format(", phase {}, step {}", phase.empty() ? "-" : phase, where.step);
+  if (where.stage == Stage::warmup || where.stage == Stage::measure) {
+    // The first step is step 1, as the first case is case 1. Behind the last one none has begun.
+    const std::uint64_t step = where.total_steps > 0 ? std::min(where.step + 1, where.total_steps) : where.step + 1;
+    return text + fmt::format(", phase {}, step {}", phase.empty() ? "-" : phase, step);
+  }
   if (!phase.empty()) text += ", phase " + phase;
   return where.part.empty() ? text : text + ", part " + where.part;
 }

@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Misbehaviour{"bad_throws_in_work", "failed", "boom from work", "create"},
                     Misbehaviour{"bad_throws_non_std", "failed", "something that is not a std::exception", "warmup"},
                     Misbehaviour{"bad_segfaults_in_run", "crashed",
-                                 "SIGSEGV (invalid memory access) in stage warmup, phase compute, step 0", "warmup"},
+                                 "SIGSEGV (invalid memory access) in stage warmup, phase compute, step 1", "warmup"},
                     Misbehaviour{"bad_exits", "crashed", "exited with code 3 before it reported a result", "warmup"},
                     Misbehaviour{"bad_exits_zero", "crashed", "exited with code 0 before it reported a result",
                                  "warmup"},

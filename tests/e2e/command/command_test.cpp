@@ -208,6 +208,146 @@ TEST_F(Command, MistakesOfTheExperimentAreToldBeforeAnythingRuns) {
   EXPECT_PRED2(contains, slip.output, "did you mean 'command'");
   const RunResult array = run_experiment(whole("command = [1, 2]"));
   EXPECT_PRED2(contains, array.output, "expected a string, or an array of strings (required)");
+  const RunResult unknown = run_experiment(whole("command = \"true\""),
+                                           {"--dry-run", "--set", R"(output.columns=["rank_loss", "step.mean_ms"])"});
+  EXPECT_EQ(unknown.exit.code, 2);
+  EXPECT_PRED2(contains, unknown.output, "there is no program 'nosuchprog'; name one on the PATH");
+  EXPECT_FALSE(fs::exists(folder() / "unknown"));
+}
+
+TEST_F(Command, AProgramIsTimedAsAWhole) {
+  const auto records = records_of(whole("command = \"sleep {seconds}\"", "seconds = [0.01, 0.05]"));
+  ASSERT_EQ(records.size(), 2u);
+  for (const json& record : records) {
+    const json& step = record.at("phases").at("step");
+    EXPECT_EQ(step.at("n"), 3);
+    EXPECT_GE(step.at("min_ms").get<double>(), 1000 * record.at("axes").at("seconds").get<double>());
+    EXPECT_EQ(record.at("verify").at("status"), "not checked");
+    EXPECT_PRED2(contains, record.at("verify").at("text"), "what a right result of the program is, is not known");
+  }
+}
+
+TEST_F(Command, AScriptReportsStepsPhasesAndMetrics) {
+  const auto records = records_of(python(training, "verify_metric = \"accuracy\"\nverify_min = 0.5"));
+  ASSERT_EQ(records.size(), 1u);
+  const json& record = records[0];
+  std::vector<std::string> phases;
+  for (const auto& [name, phase] : record.at("phases").items()) {
+    phases.push_back(name);
+    EXPECT_EQ(phase.at("n"), 3) << name;
+  }
+  EXPECT_EQ(std::set(phases.begin(), phases.end()), (std::set<std::string>{"step", "forward", "backward", "inner"}));
+  // Three steps are measured, those before them are the warm-up: the last number is that of the last measured one.
+  const json& loss = record.at("step_metrics").at("loss");
+  ASSERT_EQ(loss.at("samples").size(), 3u);
+  EXPECT_EQ(loss.at("samples")[2].get<double>() - loss.at("samples")[0].get<double>(), 2);
+  EXPECT_EQ(loss.at("unit"), "nats");
+  EXPECT_EQ(loss.at("direction"), -1);
+  EXPECT_EQ(metric(record, "accuracy"), 0.75);
+  EXPECT_EQ(record.at("metrics").size(), 1u) << "waited is of those that wait busily, and auto sleeps without a GPU";
+  EXPECT_EQ(record.at("verify").at("status"), "ok");
+  EXPECT_PRED2(contains, record.at("verify").at("text"), "accuracy is 0.75 in the end, as declared at least 0.5");
+  EXPECT_TRUE(record.at("files").contains("input.script"));
+  EXPECT_PRED2(contains, text_of(run_folder() / "logs/case-0001.log"), "measured");
+}
+
+TEST_F(Command, AMetricOfAnEarlierStepIsNotSaidToBeTheLasts) {
+  ExperimentText text =
+      python("import assay\nfor i, step in enumerate(assay.steps()):\n    if i % 2 == 0: assay.metric('x', 0.5)\n",
+             "verify_metric = \"x\"\nverify_min = 0");
+  text.measure = "warmup = 0\nsteps = 4";
+  const auto records = records_of(text);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_PRED2(contains, records[0].at("verify").at("text"), "x is 0.5 in step 3 of 4, the last that reported it");
+}
+
+TEST_F(Command, TheSameScriptRunsAlone) {
+  write("script.py", training);
+  const fs::path out = folder() / "alone.txt";
+  const std::string line = "cd '" + folder().string() + "' && PYTHONPATH='" CLIENT "' python3 script.py > alone.txt";
+  ASSERT_EQ(std::system(line.c_str()), 0);
+  EXPECT_EQ(text_of(out), "alone\n");
+}
+
+TEST_F(Command, AProgramInCAndOneInShellReport) {
+  write("steps.sh", shell_steps);
+  const auto records =
+      records_of({.plugin = "command", .sweep = "command = [[\"" REPORTING_PROGRAM "\"], [\"sh\", \"steps.sh\"]]"});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(metric(records[0], "measured"), 3);
+  EXPECT_EQ(records[0].at("phases").at("work").at("n"), 3);
+  EXPECT_EQ(metric(records[1], "last"), 7);
+  EXPECT_EQ(records[1].at("phases").at("half").at("n"), 3);
+  // What one program reports the other one does not have.
+  EXPECT_FALSE(records[1].at("metrics").contains("measured"));
+}
+
+// Each says whether it was asked to wait busily, and reports after a wait of each kind: an answer that is there at
+// once, and one that comes after the 0.1 s in which it is asked for, because the other rank takes longer.
+TEST_F(Command, BothSidesWaitBusilyWhereTheyAreToldTo) {
+  write("steps.sh", std::string("test \"$ASSAY_WAITING\" = busy || exit 9\n") + shell_steps);
+  write("script.py",
+        "import assay, os, time\nassert os.environ['ASSAY_WAITING'] == 'busy'\n"
+        "for step in assay.steps():\n    time.sleep(0.15 * (os.environ.get('RANK') == '1'))\n");
+  ExperimentText text{.plugin = "command",
+                      .params = "waiting = \"busy\"",
+                      .sweep = "command = [[\"" REPORTING_PROGRAM
+                               "\"], [\"sh\", \"steps.sh\"], [\"python3\", \"script.py\"]]\n\"run.ranks\" = [1, 2]"};
+  const auto records = records_of(text);
+  ASSERT_EQ(records.size(), 6u);
+  for (const json& record : records) EXPECT_EQ(record.at("metrics").at("waited").at("word"), "busy");
+}
+
+TEST_F(Command, WaitedIsANameOfAssaysOwn) {
+  for (const char* report : {"result('waited', 1)", "metric('waited', 5.0, unit='ms')"}) {
+    const auto records =
+        records_of(python("import assay\nfor step in assay.steps():\n    assay." + std::string(report) + "\n"), 1);
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0].at("status"), "failed");
+    EXPECT_PRED2(contains, records[0].at("reason"), "'waited', a metric of assay's own; give it another name");
+  }
+  const RunResult refused = run_experiment(python("import assay", "variables = \"ASSAY_WAITING=asleep\""));
+  EXPECT_PRED2(contains, refused.output,
+               "sets ASSAY_WAITING, which is assay's to set; remove it, and set the parameter waiting");
+}
+
+TEST_F(Command, WaitingIsOfReportedStepsAlone) {
+  const RunResult refused = run_experiment(whole("command = \"true\"\nwaiting = \"busy\""));
+  EXPECT_NE(refused.exit.code, 0);
+  EXPECT_PRED2(contains, refused.output, "step_is = \"program\" has none; remove waiting");
+}
+
+TEST_F(Command, ParametersStandInArgumentsAndVariables) {
+  const auto records = records_of(
+      whole(R"(command = ["sh", "-c", 'test "$1 $MODE $HOME" = "a {1}{ {{rate}} 0.001 true small " || exit 9', "sh",)"
+            R"( "a {1}{ {{rate}} {rate} {flag}"])"
+            "\nvariables = \"MODE={mode} HOME=\"\nrate = 0.001\nflag = true",
+            "mode = [\"small\"]"));
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].at("params").at("mode"), "small");
+}
+
+TEST_F(Command, AProgramFindsItsOwnLibraries) {
+  set_variable("LD_LIBRARY_PATH", "/no/such/folder");
+  records_of(whole(
+      R"(command = ["sh", "-c", 'test "$LD_LIBRARY_PATH" = /no/such/folder && test -z "$ASSAY_OUTER_LIBRARY_PATH"'])"));
+}
+
+TEST_F(Command, MistakesOfTheExperimentAreToldBeforeAnythingRuns) {
+  const RunResult slip = run_experiment(whole("comand = \"true\"\ncommand = \"true\""));
+  EXPECT_EQ(slip.exit.code, 2);
+  EXPECT_PRED2(contains, slip.output, "did you mean 'command'");
+  const RunResult array = run_experiment(whole("command = [1, 2]"));
+  EXPECT_PRED2(contains, array.output, "expected a string, or an array of strings (required)");
+  const RunResult unknown = run_experiment({.plugin = "command",
+                                            .params = "command = \"true\"\nstep_is = \"program\"",
+                                            .output = "columns = [\"rank_loss\", \"step.mean_ms\"]"},
+                                           {"--dry-run"});
+  EXPECT_EQ(unknown.exit.code, 0) << unknown.output;
+  EXPECT_PRED2(contains, unknown.output,
+               "note: column 'rank_loss' of [output] columns is none of assay's: it is empty "
+               "unless the program reports");
+  EXPECT_FALSE(contains(unknown.output, "column 'step.mean_ms'")) << unknown.output;
   const RunResult plan = run_experiment(whole("command = \"true\"\nrate = 1"), {"--dry-run"});
   EXPECT_EQ(plan.exit.code, 2) << plan.output;
   EXPECT_PRED2(contains, plan.output, "the parameter 'rate' reaches the program nowhere; write {rate} in command");
@@ -234,17 +374,17 @@ TEST_F(Command, FaultsHaveClearReasons) {
   const std::vector<Fault> faults = {
       {"print('first', file=sys.stderr); print('last words', file=sys.stderr); sys.exit(3)",
        "failed",
-       {"the program in step 0 ended with exit status 3; the end of its standard error:\nfirst\nlast words"}},
+       {"the program in step 1 ended with exit status 3; the end of its standard error:\nfirst\nlast words"}},
       {"os.kill(os.getpid(), 11)", "failed", {"was ended by signal 11 (Segmentation fault)"}},
       {"sys.exit(0)",
        "failed",
-       {"exited (status 0) during step 0 and wrote nothing to standard error. Keep iterating assay.steps()"}},
+       {"exited (status 0) during step 1 and wrote nothing to standard error. Keep iterating assay.steps()"}},
       {"os.write(3, b'\\x00\\xffgarbage\\n'); ",
        "failed",
        {"the program wrote \"??garbage\" to ASSAY_FD; expected step, begin NAME"}},
       {"os.write(3, b'x' * 100000); ", "failed", {"more than 65536 bytes to ASSAY_FD without the end of a line"}},
       {"os.write(3, b'metric x 1\\n' * 110000); ", "failed", {"wrote more than 100000 lines to ASSAY_FD"}},
-      {"os.close(3); import time; time.sleep(60)", "failed", {"has closed its end of ASSAY_FD in step 0 and goes on"}},
+      {"os.close(3); import time; time.sleep(60)", "failed", {"has closed its end of ASSAY_FD in step 1 and goes on"}},
       {"os.write(3, b'end x\\n')", "failed", {"ended the phase 'x', but none is open"}},
       {"os.write(3, b'step\\nstep\\n')",
        "failed",

@@ -407,6 +407,8 @@ TEST_F(Decoder, SettingsThatHaveNoEffectOrNoPlaceAreNamed) {
   for (const auto& [params, words] : std::to_array<Refused>(
            {{beside, "needs a training step; expected pass = \"train_step\""},
             {beside + step + "side_lane = true", "expected side_lane = false"},
+            {"size = \"tiny\"\nupdate = \"in_products\"\n",
+             "is of experts' products; expected a model with experts, or update = \"after_backward\""},
             {"size = \"tiny\"\nleave_multiprocessors = 8\n" + step, "set update = \"beside_backward\""},
             {"size = \"tiny\"\nexecution = \"eager\"\nkeep_outputs = true", "keep_outputs is of the fused operations"},
             {"size = \"tiny\"\ndocument_lengths = \"log_normal\"", "set document_tokens, their mean length"},

@@ -66,14 +66,16 @@ TEST_F(PipelineParallel, RanksTrainAsTheWholeModel) {
 TEST_F(PipelineParallel, InterleavedStagesAreVerified) {
   expect_verified("layers = 9\nprecision = \"fp32\"\n",
                   "[[sweep.zip]]\n\"run.ranks\" = [2, 2, 3, 4]\nvirtual_stages = [2, 4, 2, 2]\n"
-                  "accumulation_steps = [2, 4, 6, 4]",
+                  "accumulation_steps = [2, 4, 6, 4]\nbalance = [\"work\", \"work\", \"layers\", \"work\"]\n"
+                  "receives = [\"beside_work\", \"between_works\", \"beside_work\", \"between_works\"]",
                   4);
 }
 
 // Fewer micro-batches than ranks, and one; windows and norms of the layers of a later stage.
 TEST_F(PipelineParallel, ShortPipelinesAndLayersThatDifferAreVerified) {
   expect_verified(
-      "layers = 6\nprecision = \"fp32\"\nsliding_window = 5\nfull_attention_every = 3\nqk_norm = true\n"
+      "layers = 6\nprecision = \"fp32\"\nreceives = \"between_works\"\nsliding_window = 5\nfull_attention_every = "
+      "3\nqk_norm = true\n"
       "qkv_bias = true\nrope_local_theta = 100\n",
       "\"run.ranks\" = [2, 4]\naccumulation_steps = [1, 3]", 4);
 }
@@ -90,6 +92,31 @@ TEST_F(PipelineParallel, BlocksOfGemmaAreVerified) {
       "\"run.ranks\" = [2]\nprecision = [\"fp32\"]", 1);
 }
 
+// A head of about five layers, on three ranks and four: those before the last one share almost all layers.
+TEST_F(PipelineParallel, StagesOfEqualWorkAndOfEqualLayersAreVerified) {
+  const auto records = run_cases("layers = 7\naccumulation_steps = 4\nprecision = \"fp32\"\nvocab_size = 2200\n",
+                                 "\"run.ranks\" = [3, 4]\nbalance = [\"work\", \"layers\"]\n"
+                                 "receives = [\"beside_work\", \"between_works\"]");
+  ASSERT_EQ(records.size(), 8u);
+  constexpr double layer = 3 * d * ff + 2 * d * d + 2 * d * (d / 2) + context * d;  // scores and their sums
+  constexpr double head = d * 2200 / layer;
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+    const std::int64_t ranks = r["axes"]["run.ranks"];
+    const bool by_work = r["axes"]["balance"] == "work";
+    std::vector<double> layers;
+    for (const json& rank : r.at("by_rank")) layers.push_back(rank.at("metrics").at("stage_layers"));
+    EXPECT_EQ(layers, ranks == 3 ? (by_work ? std::vector<double>{3, 3, 1} : std::vector<double>{3, 2, 2})
+                                 : (by_work ? std::vector<double>{2, 2, 2, 1} : std::vector<double>{2, 2, 2, 1}));
+    EXPECT_NEAR(metric(r, "head_layers"), head, 1e-9);
+    const double most = layers.back() + head;
+    EXPECT_NEAR(metric(r, "bubble_by_work"),
+                1 - 4 * (7 + head) / static_cast<double>(ranks) / (4 * most + 7 + head - most), 1e-9);
+  }
+}
+
 // A rank of the first stages keeps more micro-batches than one of the last, and each the memory of its own layers.
 TEST_F(PipelineParallel, StatesLayersAndKeptMicroBatchesOfRanks) {
   const auto records = run_cases("layers = 5\naccumulation_steps = 8\n", "\"run.ranks\" = [2]");
@@ -104,6 +131,16 @@ TEST_F(PipelineParallel, StatesLayersAndKeptMicroBatchesOfRanks) {
   EXPECT_EQ(layers, (std::vector<double>{3, 2})) << "the last rank has the head";
 }
 
+TEST_F(PipelineParallel, OffersNoOptimizerThatItRefuses) {
+  const RunResult described = run({"describe", "pipeline_parallel"});
+  EXPECT_EQ(described.exit.code, 0) << described.output;
+  EXPECT_PRED2(contains, described.output, "adamw, sgd");
+  EXPECT_FALSE(contains(described.output, "muon_")) << described.output;
+  const RunResult refused = run_experiment({.plugin = "pipeline_parallel", .params = "optimizer = \"muon\"\n"});
+  EXPECT_EQ(refused.exit.code, 2) << refused.output;
+  EXPECT_PRED2(contains, refused.output, "adamw, sgd");
+}
+
 TEST_F(PipelineParallel, RefusesWhatStagesDoNotServe) {
   const auto refused = [&](const std::string& params, const char* text) {
     const auto records = run_cases(params, "\"run.ranks\" = [2]");
@@ -112,7 +149,9 @@ TEST_F(PipelineParallel, RefusesWhatStagesDoNotServe) {
     EXPECT_PRED2(contains, records[0]["reason"], text);
   };
   refused("layers = 4\ntied_embeddings = true\n", "expected tied_embeddings = false");
-  refused("layers = 1\n", "expected layers of at least 2, or fewer ranks");
+  refused("layers = 1\n",
+          "1 layer is fewer than the 2 stages, each of which has one at least; expected layers of at "
+          "least 2, or fewer ranks");
   refused("layers = 3\nvirtual_stages = 2\naccumulation_steps = 2\n", "expected layers of at least 4, fewer virtual");
   refused("layers = 4\nvirtual_stages = 2\naccumulation_steps = 3\n", "expected accumulation_steps = 2 or 4 in place");
 }

@@ -109,7 +109,7 @@ const Unfit all_unfit[] = {
     {"hides_refusal", "memory.refused", "setup succeeds, and then: ASSAY_INTERNAL: there is no memory to work on", 3},
     {"keeps_after_refusal", "memory.given_back", "allocation 2 of 2 refused: 1 blocks are left", 3},
     {"verifies_nothing", "verify.finds", "larger by half", 3},
-    {"draws_without_seed", "seed.same", "the metric 'sum' of step 0 is", 3},
+    {"draws_without_seed", "seed.same", "the metric 'sum' of step 1 is", 3},
     {"keeps_no_account", "account.kept", "gives NULL for \"assay.account/1\""},
     {"miscounts", "account.counts", "after warm-up and measured steps it has 6 steps of 5"},
     {"repeats_otherwise", "account.repeats", "step 1 of the warm-up left 1, and 1.5 when it was repeated"},

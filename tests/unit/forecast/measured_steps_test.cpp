@@ -249,6 +249,14 @@ TEST(MeasuredSteps, EachWorkloadSaysInItsWayWhatItExchanges) {
   EXPECT_EQ(stages.pipeline->micro_batches, 8);
   EXPECT_EQ(stages.pipeline->virtual_stages, 2);
   EXPECT_EQ(stages.pipeline->layers, 16);
+  EXPECT_FALSE(stages.pipeline->head_layers) << "an older record";
+  EXPECT_TRUE(stages.pipeline->by_work);
+  const MeasuredStep even =
+      step_of("pipeline_parallel", {{"accumulation_steps", 8}, {"balance", "layers"}, {"layers", 16}},
+              {{"messages", metric_of(32)}, {"head_layers", metric_of(1.5)}});
+  ASSERT_TRUE(even.pipeline);
+  EXPECT_EQ(even.pipeline->head_layers, 1.5);
+  EXPECT_FALSE(even.pipeline->by_work);
 
   const Json experts{{"expert_parallel", true}, {"experts", 8}, {"experts_per_token", 2},
                      {"d_model", 10},           {"layers", 4},  {"first_dense_layers", 1},

@@ -333,6 +333,15 @@ TEST(StepForecast, APipelineFillsAndEmpties) {
   EXPECT_EQ(why_impossible(stages(2, 1), 32),
             "16 layers are fewer than the 32 stages of 32 ranks with virtual_stages = 1");
   EXPECT_EQ(why_impossible(stages(2, 2), 8), "");
+  MeasuredStep one_layer = stages(2, 1);
+  one_layer.pipeline->layers = 1;
+  EXPECT_EQ(why_impossible(one_layer, 2), "1 layer is fewer than the 2 stages of 2 ranks with virtual_stages = 1");
+  // The order of one stage a rank takes any number of micro-batches.
+  EXPECT_EQ(why_impossible(stages(2, 2), 3),
+            "the interleaved order of virtual_stages = 2 takes micro-batches in groups of the 3 ranks, and "
+            "accumulation_steps is 8");
+  EXPECT_EQ(why_impossible(stages(2, 1), 3), "");
+  EXPECT_EQ(why_impossible(stages(2, 2), 1), "");
   // A record of one rank has no stages, and the table still shows the bubble.
   StepFamily family = family_of({stages(1, 1), stages(2, 1)});
   family.steps.front().pipeline.reset();
@@ -340,6 +349,33 @@ TEST(StepForecast, APipelineFillsAndEmpties) {
   const Answer answer = forecast_of(family, {.ranks = {4}}, wires);
   ASSERT_TRUE(answer.forecast);
   EXPECT_NE(text_of({*answer.forecast}, wires, 1000).find("bubble_ms"), std::string::npos);
+}
+
+// 13 layers and a head of one: 7 and 7 on two ranks, 4, 4, 3 and 3 on four, 2 on six of eight.
+TEST(StepForecast, APipelineWaitsForTheRankWithMostWork) {
+  PipelineShape shape{.micro_batches = 8, .layers = 13, .share_of_micro_batches = 1, .head_layers = 1};
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(1, shape), 1);
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(2, shape), 1);
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(4, shape), 4 * 4.0 / 14);
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(8, shape), 2 * 8.0 / 14);
+  const auto on = [&](int ranks) {
+    const double most = 0.064 / ranks * stage_imbalance_on(ranks, shape), sum = 0.064;
+    MeasuredStep s{.ranks = ranks, .step_s = most + (sum - most) / 8, .silent_s = most};
+    s.computation = Computation::shared;
+    s.pipeline = shape;
+    return s;
+  };
+  const StepFamily family = family_of({on(2), on(4), on(8)});
+  for (const StepForecast& o : forecasts(family, {2}, {4, 8}, {.wires = {ring}}))
+    EXPECT_NEAR(o.step_s / *o.measured_s, 1, 1e-9) << o.ranks << " ranks";
+  for (const StepForecast& o : forecasts(family, {2, 4}, {8}, {.wires = {ring}}))
+    EXPECT_NEAR(o.step_s / *o.measured_s, 1, 1e-9) << o.ranks << " ranks";
+  // As pipeline_parallel divides them (tests/unit/models/decoder_pipeline_test.cpp).
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(2, {.virtual_stages = 2, .layers = 6, .head_layers = 1.2}), 4 * 2 / 7.2);
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(3, {.virtual_stages = 2, .layers = 11, .head_layers = 1.5}), 4.5 * 3 / 12.5);
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(2, {.layers = 48, .head_layers = 2, .by_work = false}), 26 * 2 / 50.0);
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(3, {.layers = 7, .head_layers = 0.5, .by_work = false}), 3 * 3 / 7.5);
+  EXPECT_DOUBLE_EQ(stage_imbalance_on(4, {.layers = 13}), 1) << "an older record";
 }
 
 TEST(StepForecast, ACheckNamesTheRecordsThatItTakes) {

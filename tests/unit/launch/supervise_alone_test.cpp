@@ -112,7 +112,7 @@ TEST_F(SuperviseAlone, ASignalIsNamedWithItsPlace) {
   const WorkerOutcome outcome = run({"signal", std::to_string(SIGSEGV)});
   EXPECT_EQ(outcome.status, WorkerStatus::crashed);
   EXPECT_EQ(outcome.reason,
-            "killed by SIGSEGV (invalid memory access) in stage measure, phase backward, step 4" + log_suffix());
+            "killed by SIGSEGV (invalid memory access) in stage measure, phase backward, step 5" + log_suffix());
   EXPECT_EQ(outcome.phase, "backward");
   EXPECT_EQ(outcome.where.total_steps, 10u);
 }
@@ -129,7 +129,7 @@ TEST_F(SuperviseAlone, TheTimeoutSaysWhereItWas) {
   const WorkerOutcome outcome = run(r);
   EXPECT_EQ(outcome.status, WorkerStatus::timeout);
   EXPECT_EQ(
-      outcome.reason.find("no result after 0.3 s ([measure] timeout): in stage measure, phase backward, step 4; "), 0u)
+      outcome.reason.find("no result after 0.3 s ([measure] timeout): in stage measure, phase backward, step 5; "), 0u)
       << outcome.reason;
 }
 
@@ -341,7 +341,7 @@ TEST_F(SuperviseAlone, AnInterruptEndsTheWorker) {
       },
       interrupts.count());
   EXPECT_EQ(outcome.status, WorkerStatus::interrupted);
-  EXPECT_EQ(outcome.reason, "the run was interrupted in stage measure, phase backward, step 4");
+  EXPECT_EQ(outcome.reason, "the run was interrupted in stage measure, phase backward, step 5");
 }
 
 TEST_F(SuperviseAlone, ASecondInterruptDoesNotWaitForADeafWorker) {

@@ -26,7 +26,7 @@ TEST_F(SuperviseGroup, ASignalTakesTheOthersAlong) {
     EXPECT_EQ(outcome.failure->reason,
               std::string("killed by ") +
                   (number == SIGKILL ? "SIGKILL (killed from outside)" : "SIGSEGV (invalid memory access)") +
-                  " in stage measure, phase backward, step 4" + suffix(1));
+                  " in stage measure, phase backward, step 5" + suffix(1));
     EXPECT_EQ(outcome.failure->for_others, "rank 1: " + outcome.failure->reason);
     EXPECT_EQ(told_, std::vector{outcome.failure->for_others});
     EXPECT_EQ(statuses(outcome), (std::vector{ended, crashed, ended}));
@@ -193,7 +193,7 @@ TEST_F(SuperviseGroup, ASilentRankIsTheCulpritOfItsVictims) {
   EXPECT_EQ(outcome.failure->worker, 1u);
   EXPECT_EQ(
       outcome.failure->for_others.find("rank 1: no sign of life since rank 0 reported that it had lost a rank: in "
-                                       "stage measure, phase backward, step 4; last sign of life "),
+                                       "stage measure, phase backward, step 5; last sign of life "),
       0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{finished, timeout, ended}));
@@ -208,7 +208,7 @@ TEST_F(SuperviseGroup, TheTimeoutNamesTheRankThatIsFurthestBehind) {
   EXPECT_EQ(outcome.failure->worker, 2u);
   EXPECT_EQ(
       outcome.failure->for_others.find("rank 2: no result after 3.0 s ([measure] timeout): in stage measure, phase "
-                                       "backward, step 3; last sign of life "),
+                                       "backward, step 4; last sign of life "),
       0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{ended, ended, timeout, finished}));
@@ -233,7 +233,7 @@ TEST_F(SuperviseGroup, AStallNamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(outcome.failure->kind, FailureKind::overdue);
   EXPECT_EQ(
       outcome.failure->for_others.find("rank 1: no rank has shown a sign of life for 0.3 s ([run] stall_timeout), and "
-                                       "this one is the furthest behind: in stage measure, phase backward, step 4; "
+                                       "this one is the furthest behind: in stage measure, phase backward, step 5; "
                                        "last sign of life "),
       0u)
       << outcome.failure->reason;

@@ -98,7 +98,7 @@ TEST_F(SuperviseGroup, AnInterruptEndsAllRanks) {
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_FALSE(outcome.failure.has_value());
   EXPECT_EQ(statuses(outcome), std::vector(3, interrupted));
-  EXPECT_EQ(outcome.workers[1].reason, "the run was interrupted in stage measure, phase backward, step 4");
+  EXPECT_EQ(outcome.workers[1].reason, "the run was interrupted in stage measure, phase backward, step 5");
   EXPECT_EQ(told_, std::vector<std::string>{});
 }
 

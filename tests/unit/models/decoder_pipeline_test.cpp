@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <string>
@@ -44,6 +45,91 @@ TEST(DecoderStages, HaveLayersByWork) {
   // A head of about four layers' work: 10,240 multiply-adds by token and layer, and scores.
   EXPECT_EQ(layers_of_stages(in_stages(2, 1, 8, 1300)), (Layers{6, 2}));
   EXPECT_EQ(layers_of_stages(in_stages(3, 1, 3, 100'000)), (Layers{1, 1, 1}));
+  DecoderConfig evenly = in_stages(2, 1, 8, 1300);
+  evenly.stages.balance = StageBalance::layers;
+  EXPECT_EQ(layers_of_stages(evenly), (Layers{4, 4}));
+}
+
+// The head's product, 32 x 1300 multiply-adds by token, over a layer's: 4 * 32^2 + 3 * 32 * 64 of products and
+// 16 * 64 / 2 of the scores and their sums.
+TEST(DecoderStages, CountTheHeadInLayers) {
+  EXPECT_DOUBLE_EQ(stage_division(in_stages(2, 1, 8, 1300)).head_layers, 32 * 1300.0 / (10'240 + 512));
+  // A layer that sees all counts as the mean of it and one with a window.
+  DecoderConfig c = in_stages(2, 1, 8, 1300);
+  c.sliding_window = 1, c.full_attention_every = 2;
+  EXPECT_DOUBLE_EQ(stage_division(c).head_layers, 32 * 1300.0 / (10'240 + (512 + 64) / 2.0));
+}
+
+std::string text_of(const StageDivision& d) {
+  return std::to_string(d.layers) + " layers, " + std::to_string(d.ranks) + " ranks, " +
+         std::to_string(d.virtual_stages) + " virtual stages, a head of " + std::to_string(d.head_layers);
+}
+
+std::vector<StageDivision> divisions(StageBalance balance) {
+  std::vector<StageDivision> all;
+  for (const std::int64_t ranks : {1, 2, 3, 4, 7})
+    for (const std::int64_t virtual_stages : {1, 2, 3})
+      for (const std::int64_t more : {0, 1, 2, 3, 5, 8, 13, 40})
+        for (const double head : {0.0, 0.3, 1.0, 2.6, 9.5})
+          all.push_back({ranks * virtual_stages + more, ranks, virtual_stages, head, balance});
+  return all;
+}
+
+// The least that a division of whole layers allows: the smallest `most` at which ranks have places for all layers.
+double least_most(const StageDivision& d) {
+  const auto places = [&](double most) {
+    std::int64_t sum = 0;
+    for (std::int64_t rank = 0; rank < d.ranks; ++rank) {
+      const double beside = rank + 1 == d.ranks ? d.head_layers : 0;
+      const auto fit = static_cast<std::int64_t>(most - beside + 1e-9);
+      if (fit < d.virtual_stages) return std::int64_t{-1};  // a rank's stages have a layer each
+      sum += fit;
+    }
+    return sum;
+  };
+  double least = 1e9;
+  for (std::int64_t layers = 1; layers <= d.layers; ++layers)
+    for (const double most : {static_cast<double>(layers), static_cast<double>(layers) + d.head_layers})
+      if (places(most) >= d.layers) least = std::min(least, most);
+  return least;
+}
+
+TEST(StageLayers, ByWorkAreAsEvenOverRanksAsLayersAllow) {
+  for (const StageDivision& d : divisions(StageBalance::work)) {
+    const std::vector<std::int64_t> layers = layers_of_stages(d);
+    ASSERT_EQ(layers.size(), static_cast<std::size_t>(d.ranks * d.virtual_stages));
+    EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), std::int64_t{0}), d.layers) << text_of(d);
+    EXPECT_GE(*std::min_element(layers.begin(), layers.end()), 1) << text_of(d);
+    const std::vector<double> work = work_of_ranks(d);
+    EXPECT_NEAR(*std::max_element(work.begin(), work.end()), least_most(d), 1e-9) << text_of(d);
+    EXPECT_NEAR(std::accumulate(work.begin(), work.end(), 0.0), static_cast<double>(d.layers) + d.head_layers, 1e-9);
+  }
+}
+
+TEST(StageLayers, ByLayersDifferByOne) {
+  for (const StageDivision& d : divisions(StageBalance::layers)) {
+    const std::vector<std::int64_t> layers = layers_of_stages(d);
+    EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), std::int64_t{0}), d.layers) << text_of(d);
+    EXPECT_TRUE(std::is_sorted(layers.rbegin(), layers.rend())) << text_of(d);
+    EXPECT_LE(layers.front() - layers.back(), 1) << text_of(d);
+  }
+}
+
+// xl with GPT-2's vocabulary, whose head is about two of its layers. Interleaved, a rank's sum counts, though a stage
+// of another rank have less.
+TEST(StageLayers, OfInterleavedRanksTheSumCounts) {
+  using Layers = std::vector<std::int64_t>;
+  EXPECT_EQ(layers_of_stages({48, 2, 1, 2}), (Layers{25, 23}));
+  EXPECT_EQ(layers_of_stages({48, 2, 2, 2}), (Layers{13, 13, 12, 10}));
+  EXPECT_EQ(work_of_ranks({48, 2, 2, 2}), (std::vector<double>{25, 25}));
+  EXPECT_EQ(layers_of_stages({6, 2, 2, 1.2}), (Layers{2, 1, 2, 1}));
+  EXPECT_EQ(layers_of_stages({11, 3, 2, 1.5}), (Layers{2, 2, 2, 2, 2, 1}));
+  EXPECT_EQ(work_of_ranks({11, 3, 2, 1.5}), (std::vector<double>{4, 4, 4.5}));
+}
+
+TEST(StageLayers, AreAtLeastAsManyAsStages) {
+  for (const StageBalance balance : {StageBalance::work, StageBalance::layers})
+    EXPECT_THROW(layers_of_stages({5, 3, 2, 0.5, balance}), Error);
 }
 
 TEST(DecoderStages, HaveEachParameterOfTheWholeModelOnce) {
@@ -138,6 +224,7 @@ TEST(DecoderPipeline, HasMemoryForTheMicroBatchesThatItKeeps) {
 TEST(DecoderStages, RefuseWhatTheyCannotShare) {
   EXPECT_EQ(refusal(in_stages(4, 1, 4)), "");
   EXPECT_NE(refusal(in_stages(4, 1, 3)).find("3 layers are fewer than the 4 stages"), std::string::npos);
+  EXPECT_NE(refusal(in_stages(2, 1, 1)).find("1 layer is fewer than the 2 stages"), std::string::npos);
   EXPECT_NE(refusal(in_stages(2, 4, 6)).find("layers of at least 8, fewer virtual_stages, or fewer ranks"),
             std::string::npos);
   DecoderConfig tied = in_stages(2, 1, 4);

@@ -36,7 +36,7 @@ TEST(CaseData, AFailureHasItsReasonPlaceAndLog) {
   crashed["log_tail"] = {"first", "</script><script>alert(1)</script>"};
   const Json failure = shown(crashed)["failure"];
   EXPECT_EQ(failure["reason"], "signal 11");
-  EXPECT_EQ(failure["where"], Json::parse(R"(["stage measure", "phase backward", "step 7", "rank 1"])"));
+  EXPECT_EQ(failure["where"], Json::parse(R"(["stage measure", "phase backward", "step 8", "rank 1"])"));
   EXPECT_EQ(failure["log"][1], "</script><script>alert(1)</script>");
   crashed["reason"] = "";
   EXPECT_EQ(shown(crashed)["failure"]["reason"], "no reason was given");

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <assay/plugin.hpp>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -36,14 +38,16 @@ std::vector<PipelineShape> shapes() {
   for (std::int64_t ranks = 1; ranks <= 8; ++ranks)
     for (std::int64_t virtual_stages = 1; virtual_stages <= 4; ++virtual_stages)
       for (std::int64_t micro_batches = 1; micro_batches <= 24; ++micro_batches)
-        if (virtual_stages == 1 || (ranks > 1 && micro_batches % ranks == 0))
-          all.push_back({ranks, virtual_stages, micro_batches});
+        for (const bool beside_work : {true, false})
+          if (virtual_stages == 1 || (ranks > 1 && micro_batches % ranks == 0))
+            all.push_back({ranks, virtual_stages, micro_batches, beside_work});
   return all;
 }
 
 std::string text_of(const PipelineShape& s) {
   return std::to_string(s.ranks) + " ranks, " + std::to_string(s.virtual_stages) + " virtual stages, " +
-         std::to_string(s.micro_batches) + " micro-batches";
+         std::to_string(s.micro_batches) + " micro-batches, receives " +
+         (s.receives_beside_work ? "beside work" : "between works");
 }
 
 TEST(PipelineSchedule, OneForwardOneBackward) {
@@ -63,11 +67,16 @@ TEST(PipelineSchedule, Interleaved) {
 }
 
 TEST(PipelineSchedule, ReceivesBeforeTheWorkBesideWhichAMessageComes) {
-  std::string text;
-  const PipelineSchedule last({2, 1, 3}, 1);
-  for (const PipelineAction& a : last.actions())
-    text += std::string(text.empty() ? "" : " ") + "FBSR"[static_cast<int>(a.kind)] + std::to_string(a.micro_batch);
-  EXPECT_EQ(text, "R0 R1 F0 B0 S0 F1 R2 B1 S1 F2 B2 S2");
+  const auto last_of = [](const PipelineShape& shape) {
+    std::string text;
+    const PipelineSchedule last(shape, 1);
+    for (const PipelineAction& a : last.actions())
+      text += std::string(text.empty() ? "" : " ") + "FBSR"[static_cast<int>(a.kind)] + std::to_string(a.micro_batch);
+    return text;
+  };
+  EXPECT_EQ(last_of({2, 1, 3, true}), "R0 R1 F0 B0 S0 F1 R2 B1 S1 F2 B2 S2");
+  // Behind that work, and before what is sent behind it in the common order.
+  EXPECT_EQ(last_of({2, 1, 3, false}), "R0 F0 R1 B0 S0 F1 B1 R2 S1 F2 B2 S2");
 }
 
 // Each work once; of a chunk backwards in the order of the micro-batches, whose first one writes what the others add
@@ -129,7 +138,9 @@ TEST(PipelineSchedule, NeverWaitsInACircle) {
               places[r].erase(a.read_place);
             }
             made[r] = {is_backward, stage, a.micro_batch};
-            ASSERT_EQ(a.sends, at[r] + 1 < actions.size() && actions[at[r] + 1].kind == Kind::send);
+            std::size_t behind = at[r] + 1;
+            while (behind < actions.size() && actions[behind].kind == Kind::receive) ++behind;
+            ASSERT_EQ(a.sends, behind < actions.size() && actions[behind].kind == Kind::send);
           }
           ++at[r];
           goes_on = true;
@@ -164,9 +175,10 @@ TEST(PipelineSchedule, KeepsFewActivations) {
   }
 }
 
-// The time of a step whose forwards take 1 and backwards 2, on ranks whose works run one after the other, and so do
-// their messages, which take no time: each starts when all works before it are done and its opposite has started.
-std::int64_t time_of_step(const std::vector<PipelineSchedule>& ranks) {
+// The time of a step whose forwards take 1 of a rank's units of work, and backwards 2, on ranks whose works run one
+// after the other, and so do their messages, which take no time: each starts when all works before it are done and its
+// opposite has started.
+std::int64_t time_of_step(const std::vector<PipelineSchedule>& ranks, const std::vector<std::int64_t>& work) {
   struct Rank {
     std::size_t at = 0;
     std::int64_t works_end = 0, messages_end = 0, posted = -1;  // the latter of the message that waits
@@ -181,7 +193,7 @@ std::int64_t time_of_step(const std::vector<PipelineSchedule>& ranks) {
         const PipelineAction& a = actions[own.at];
         if (a.kind == Kind::forward || a.kind == Kind::backward) {
           const std::int64_t ready = a.read_place >= 0 ? own.came.at(a.read_place) : 0;
-          own.works_end = std::max(own.works_end, ready) + (a.kind == Kind::forward ? 1 : 2);
+          own.works_end = std::max(own.works_end, ready) + (a.kind == Kind::forward ? 1 : 2) * work[r];
           ++own.at;
           goes_on = true;
           continue;
@@ -210,10 +222,59 @@ std::int64_t time_of_step(const std::vector<PipelineSchedule>& ranks) {
 TEST(PipelineSchedule, HasTheBubbleOfTheFormula) {
   for (const PipelineShape& shape : shapes()) {
     const std::int64_t work = 3 * shape.virtual_stages * shape.micro_batches;
-    const std::int64_t time = time_of_step(schedules_of(shape));
+    const std::vector<std::int64_t> equal(static_cast<std::size_t>(shape.ranks), 1);
+    const std::int64_t time = time_of_step(schedules_of(shape), equal);
     const double idle = static_cast<double>(time - work) / static_cast<double>(time);
     EXPECT_NEAR(idle, pipeline_bubble_share(shape), 1e-9) << text_of(shape);
   }
+}
+
+// The same, where no message waits for another one.
+std::int64_t time_of_works(const std::vector<PipelineSchedule>& ranks, const std::vector<std::int64_t>& work) {
+  std::map<std::tuple<Kind, std::int64_t, std::int64_t>, std::int64_t> ends;  // by direction, rank and micro-batch
+  std::vector<std::size_t> at(ranks.size(), 0);
+  std::vector<std::int64_t> free_from(ranks.size(), 0);
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      for (const auto& actions = ranks[r].actions(); at[r] < actions.size(); ++at[r], goes_on = true) {
+        const PipelineAction& a = actions[at[r]];
+        if (a.kind != Kind::forward && a.kind != Kind::backward) continue;
+        const auto rank = static_cast<std::int64_t>(r);
+        if (a.read_place >= 0) {
+          const auto made = ends.find({a.kind, rank + (a.kind == Kind::forward ? -1 : 1), a.micro_batch});
+          if (made == ends.end()) break;
+          free_from[r] = std::max(free_from[r], made->second);
+        }
+        free_from[r] += (a.kind == Kind::forward ? 1 : 2) * work[r];
+        ends[{a.kind, rank, a.micro_batch}] = free_from[r];
+      }
+  }
+  return *std::max_element(free_from.begin(), free_from.end());
+}
+
+// Of ranks that differ: by the formula where the last one has most work, and less where an earlier one has. The common
+// order of messages, which is that of equal ranks, adds a hundredth at most.
+TEST(PipelineSchedule, HasTheBubbleOfTheFormulaForStagesThatDiffer) {
+  constexpr std::array<std::int64_t, 8> some_work{4, 6, 5, 4, 5, 6, 4, 5};
+  for (const std::int64_t ranks : {2, 3, 5, 8})
+    for (const std::int64_t micro_batches : {1, 3, 8, 24})
+      for (const std::int64_t most : {ranks - 1, std::int64_t{0}}) {
+        const PipelineShape shape{ranks, 1, micro_batches};
+        std::vector<std::int64_t> work(some_work.begin(), some_work.begin() + ranks);
+        work[static_cast<std::size_t>(most)] = 7;
+        const double worked = 3 * static_cast<double>(micro_batches) *
+                              static_cast<double>(std::accumulate(work.begin(), work.end(), std::int64_t{0})) /
+                              static_cast<double>(ranks);
+        const auto schedules = schedules_of(shape);
+        const double idle = 1 - worked / static_cast<double>(time_of_works(schedules, work));
+        const double formula = pipeline_bubble_share(shape, {work.begin(), work.end()});
+        if (most == 0)
+          EXPECT_LE(idle, formula + 1e-9) << text_of(shape);
+        else
+          EXPECT_NEAR(idle, formula, 1e-9) << text_of(shape);
+        EXPECT_LE(1 - worked / static_cast<double>(time_of_step(schedules, work)), formula + 0.01) << text_of(shape);
+      }
 }
 
 TEST(PipelineSchedule, RefusesWhatTheInterleavedOrderDoesNotServe) {
@@ -238,6 +299,11 @@ TEST(PipelineSchedule, StatesTheBubble) {
   EXPECT_DOUBLE_EQ(pipeline_bubble_share({4, 1, 8}), 3.0 / 11);
   EXPECT_DOUBLE_EQ(pipeline_bubble_share({4, 2, 8}), 3.0 / 19);
   EXPECT_DOUBLE_EQ(pipeline_bubble_share({1, 1, 8}), 0);
+  // Two ranks with 3 and 5 units on 4 micro-batches: 4 * 5 + 3 units, of which ranks work 16 in the mean.
+  EXPECT_DOUBLE_EQ(pipeline_bubble_share({2, 1, 4}, {3, 5}), 1 - 16.0 / 23);
+  EXPECT_DOUBLE_EQ(pipeline_bubble_share({2, 2, 4}, {3, 5}), 1 - 16.0 / 21.5);
+  EXPECT_DOUBLE_EQ(pipeline_bubble_share({4, 2, 8}, {7, 7, 7, 7}), 3.0 / 19);
+  EXPECT_DOUBLE_EQ(pipeline_bubble_share({1, 1, 8}, {9}), 0);
 }
 
 }  // namespace

@@ -201,6 +201,19 @@ TEST(OptimizerConfig, RefusesSettingsThatNothingReads) {
   }
 }
 
+// Workloads that serve no optimizer of matrices have no rows of one.
+TEST(OptimizerConfig, ReadsNoRowsOfMuonWhereItIsNotServed) {
+  AskedCase asked;
+  asked.set("muon_lr", 7.0), asked.set("muon_momentum", 1.0), asked.set("muon_steps", 3.0);
+  const OptimizerConfig found = optimizer_config(asked.of_host(), WholeMatrixOptimizers::refused);
+  EXPECT_EQ(found.name, "adamw");
+  EXPECT_EQ(found.muon.lr, MuonConfig().lr);
+  EXPECT_EQ(test::wrong_result_of([&] { verification::AskedDecoder(asked.of_host()).check(as_asked()); }), "");
+  for (const Param& row : elementwise_optimizer_params)
+    EXPECT_EQ(std::string(row.row.name).find("muon"), std::string::npos) << row.row.name;
+  for (const char* const name : elementwise_optimizer_names) EXPECT_STRNE(name, "muon");
+}
+
 TEST(RopeScaling, RefusesSettingsThatNothingReads) {
   const char* const factor_of_1 =
       "rope_scaling = \"linear\" scales by rope_factor = 1, which changes nothing; expected rope_factor above 1, or "

@@ -60,11 +60,12 @@ struct Strategy {
 void validate(const Strategy& strategy);
 
 // The parameters that such workloads have alike, behind those of their strategy. `model`: model_params, or
-// shared_model_params of ranks that share one batch.
-template <class Model, class Execution>
-constexpr auto decoder_params(const Model& model, const Execution& execution) {
+// shared_model_params of ranks that share one batch. `optimizer`: optimizer_params where a rank that updates a matrix
+// has all of it, or else elementwise_optimizer_params.
+template <class Model, class Execution, class Optimizer>
+constexpr auto decoder_params(const Model& model, const Execution& execution, const Optimizer& optimizer) {
   return join(model, parallel::rank_precision_params, execution, models::attention_params, models::checkpointing_params,
-              models::accumulation_params, train::optimizer_params);
+              models::accumulation_params, optimizer);
 }
 
 // Reads them: what a rank has that shares the batch alone. Throws assay::Error.

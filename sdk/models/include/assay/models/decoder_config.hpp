@@ -31,8 +31,11 @@ struct DecoderContext {
 
 // A rank's part of a decoder whose layers are shared out in stages, one behind the other ("pipeline parallel",
 // decoder_pipeline.hpp): of ranks * virtual_stages stages rank r has r, r + ranks, r + 2 ranks, ...
+enum class StageBalance : std::int32_t { work, layers };  // what ranks have equally much of (stage_layers.hpp)
 struct DecoderStages {
   std::int64_t rank = 0, ranks = 1, virtual_stages = 1;
+  StageBalance balance = StageBalance::work;
+  bool receives_beside_work = true;  // train/pipeline_schedule.hpp
 };
 
 // What a model that is one stage has beside its `layers`. Without the embedding its input is given, without the head

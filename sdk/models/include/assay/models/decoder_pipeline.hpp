@@ -10,6 +10,7 @@
 // Threads: all calls come from the backend's thread.
 #pragma once
 #include <assay/models/decoder.hpp>
+#include <assay/models/stage_layers.hpp>
 #include <assay/train/pipeline_schedule.hpp>
 #include <assay/train/stage_exchange.hpp>
 #include <assay/train/step_marks.hpp>
@@ -22,9 +23,6 @@ namespace assay::models {
 // Throws assay::Error(UNSUPPORTED) where config.stages cannot share this model, with the remedy.
 void validate_stages(const DecoderConfig& config);
 
-// The layers of each stage, in their order: each has one at least. The head counts as so many layers as its product is
-// of theirs; a layer goes to the stage that has least.
-std::vector<std::int64_t> layers_of_stages(const DecoderConfig& config);
 // The model that a chunk of this rank is.
 DecoderConfig config_of_chunk(const DecoderConfig& config, std::int64_t chunk);
 // The parameters of the rank's chunks, by chunk.

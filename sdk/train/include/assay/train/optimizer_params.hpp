@@ -5,6 +5,14 @@
 
 namespace assay::train {
 
+// Of workloads that serve optimizers of single elements alone.
+inline constexpr auto elementwise_optimizer_names = names("adamw", "sgd");
+inline constexpr auto elementwise_optimizer_params =
+    table(Param::choice("optimizer", "adamw", elementwise_optimizer_names)
+              .help("of a training step; muon is one of decoder, moe, ddp and sharded_optimizer"),
+          Param::real("lr", 1e-4).at_least(0).help("learning rate"),
+          Param::real("weight_decay", 0.01).at_least(0).help("of AdamW and SGD"));
+
 inline constexpr auto optimizer_params =
     table(Param::choice("optimizer", "adamw", optimizer_names)
               .help("of a training step; muon: of matrices, and AdamW of embeddings, head, norms and biases"),
@@ -23,7 +31,8 @@ inline constexpr auto optimizer_params =
 // has all of its gradient and of its momentum.
 enum class WholeMatrixOptimizers { refused, served };
 
-// Reads optimizer_params. UNSUPPORTED for an optimizer that the workload refuses.
+// Reads optimizer_params where such optimizers are served, or else elementwise_optimizer_params. UNSUPPORTED for an
+// optimizer that the workload refuses.
 OptimizerConfig optimizer_config(const Case& c, WholeMatrixOptimizers of_matrices = WholeMatrixOptimizers::refused);
 
 }  // namespace assay::train

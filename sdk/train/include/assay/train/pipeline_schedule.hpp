@@ -10,8 +10,9 @@
 //
 // Sends and receives never wait in a circle: a clock of forwards that take 1 and backwards that take 2 orders all
 // messages by the moment at which their sender has them, and each rank starts its sends and receives in that order.
-// Of the messages under way the first one is the next of both of its ranks, so that it goes through. A rank starts
-// a receive before the work during which that clock sees the message coming, so that it travels beside this work.
+// Of the messages under way the first one is the next of both of its ranks, so that it goes through. A rank starts a
+// receive before the work during which that clock sees the message coming, so that it travels beside this work; or
+// after it, so that a receive which takes a part of the device while it waits takes none of what works.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -20,6 +21,7 @@ namespace assay::train {
 
 struct PipelineShape {
   std::int64_t ranks = 1, virtual_stages = 1, micro_batches = 1;
+  bool receives_beside_work = true;
 };
 
 // One entry of a rank's sequence. Of a message: what forward makes (an activation), or what backward makes (a
@@ -34,7 +36,7 @@ struct PipelineAction {
   // Of forward and backward: the activations' place, of those of the chunk. Of receive: the place of what comes.
   std::int64_t place = 0;
   std::int64_t read_place = -1;  // of forward and backward: where what they read has come to; -1: nothing comes
-  bool sends = false;            // of forward and backward: the next action sends what they make
+  bool sends = false;            // of forward and backward: a send of what they make follows, behind receives at most
 };
 
 class PipelineSchedule {
@@ -60,5 +62,11 @@ void require_order(const PipelineShape& shape);
 // The share of a step in which a rank has nothing to do, of stages that take equally long and messages that take no
 // time: (ranks - 1) / (virtual_stages * micro_batches + ranks - 1).
 double pipeline_bubble_share(const PipelineShape& shape);
+// The same of stages that differ, mean over the ranks: 1 - m mean(w) / T of m micro-batches and of the works w of each
+// rank's stages on one of them, in any unit. T = m max(w) + (sum(w) - max(w)) / virtual_stages: with one stage a rank
+// the latency of a pipeline in Zheng et al. 2022 (Alpa, arXiv:2201.12023); to fill and to drain it takes a part of that
+// where stages are interleaved (Narayanan et al. 2021). The order above takes T where the last rank has most work, and
+// less where an earlier one has.
+double pipeline_bubble_share(const PipelineShape& shape, const std::vector<double>& work_of_ranks);
 
 }  // namespace assay::train
