@@ -130,7 +130,7 @@ std::string container_words(const ScriptInput& input) {
   for (const Runtime& runtime : runtimes)
     if (container.runtime == runtime.name) return runtime.words(call);
   throw SiteError(fmt::format("container.runtime is '{}'; expected one of {}", container.runtime,
-                              fmt::join(names_of_runtimes(input.site.kind), ", ")));
+                              fmt::join(names_of_runtimes(input.site.kind()), ", ")));
 }
 
 std::vector<ContainerProblem> problems_of_container(const SiteContainer& container, const std::string& kind) {

@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "batch/hosts_site.hpp"
+#include "batch/site_kinds.hpp"
 #include "batch/status.hpp"
 #include "common/exit_code.hpp"
 #include "common/fd.hpp"
@@ -108,7 +109,7 @@ class Runner {
       if (at >= submission_.arrays.size()) break;
       const SubmittedArray& array = submission_.arrays[at];
       if (!array.job || *array.job == job_gone) continue;
-      hosts_ = hosts_in(submission_.hosts, "[ssh] hosts");
+      hosts_ = hosts_in(hosts_of(submission_.target), "[ssh] hosts");
       const std::vector<std::string> group = group_of(array.shape, hosts_, host_);
       if (group.empty()) continue;
       pulse_.put("running", array.number);
@@ -282,7 +283,7 @@ class Runner {
     std::string bash = "bash", script = array.script_file(run_).string();
     const std::array<char*, 3> arguments{bash.data(), script.data(), nullptr};
     const std::vector<std::pair<const char*, std::string>> variables{
-        {"ASSAY_JOB_KIND", "ssh"},
+        {"ASSAY_JOB_KIND", HostsSettings::kind.name},
         {"ASSAY_JOB_ID", job.job},
         {"ASSAY_JOB_RESTART", std::to_string(job.restart)},
         {"ASSAY_JOB_TASK", std::to_string(task)},

@@ -15,6 +15,7 @@
 
 #include "batch/container.hpp"
 #include "batch/container_image.hpp"
+#include "batch/site_kinds.hpp"
 #include "batch/status.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
@@ -143,7 +144,9 @@ std::vector<std::string> group_of(const Shape& shape, const std::vector<SshHost>
 }
 
 HostsScheduler::HostsScheduler(Submission submission, fs::path run)
-    : submission_(std::move(submission)), run_(std::move(run)), hosts_(hosts_in(submission_.hosts, "[ssh] hosts")) {}
+    : submission_(std::move(submission)),
+      run_(std::move(run)),
+      hosts_(hosts_in(hosts_of(submission_.target), "[ssh] hosts")) {}
 
 std::optional<SubmittedJob> HostsScheduler::queue_array(const std::string&, const std::optional<std::string>&) const {
   create_folders(hosts_folder(run_));
@@ -267,16 +270,6 @@ void HostsScheduler::cancel(const std::vector<SubmittedJob>& arrays) const {
                                    patience.count()));
 }
 
-std::vector<NodeState> HostsScheduler::nodes(const std::string&) const {
-  std::vector<NodeState> nodes;
-  for (const SshHost& host : hosts_) {
-    NodeState node;
-    node.name = host.name, node.state = "idle", node.partition = "*";
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
-}
-
 std::int64_t HostsScheduler::array_size_max() const { return 1'000'000; }  // an array is a list of files
 
 std::string hosts_script(const ScriptInput& input) {
@@ -311,10 +304,11 @@ std::string hosts_script(const ScriptInput& input) {
 
 SiteFindings check_hosts(const Site& site, const std::vector<Shape>& shapes, const CheckedRuns& runs) {
   SiteFindings findings;
+  const std::vector<std::string>& hosts = std::get<HostsSettings>(site.settings).hosts;
   std::vector<std::string>& problems = findings.problems;
   const auto image_file = file_of_image(site.container);
   if (!image_file) {
-    add_image(look_for_image(site.container, site.kind), findings);
+    add_image(look_for_image(site.container, site.kind()), findings);
   } else if (image_file->is_relative()) {
     problems.push_back(
         fmt::format("[ssh.container] image is '{}'; expected a path from /, since a case works in its run's "
@@ -322,16 +316,15 @@ SiteFindings check_hosts(const Site& site, const std::vector<Shape>& shapes, con
                     site.container.image));
   }
   for (const Shape& shape : shapes)
-    if (shape.nodes > static_cast<std::int64_t>(site.hosts.size()))
-      problems.push_back(fmt::format("a case wants {} hosts, and [ssh] hosts has {}", shape.nodes, site.hosts.size()));
+    if (shape.nodes > static_cast<std::int64_t>(hosts.size()))
+      problems.push_back(fmt::format("a case wants {} hosts, and [ssh] hosts has {}", shape.nodes, hosts.size()));
   try {
     // Without an experiment: whether the hosts share this folder.
     for (const fs::path& each : runs.results.empty() ? std::vector<fs::path>{"."} : runs.results) {
       const fs::path results = fs::absolute(each).lexically_normal();
       fs::path there = results;  // already
       while (!is_folder(there)) there = there.parent_path();
-      hosts::HostConnections connections(hosts_in(site.hosts, "[ssh] hosts"), fs::read_symlink("/proc/self/exe"),
-                                         nullptr);
+      hosts::HostConnections connections(hosts_in(hosts, "[ssh] hosts"), fs::read_symlink("/proc/self/exe"), nullptr);
       hosts::HostCheck check = hosts::check_of(runs.plugins, there, results);
       check.list = "[ssh] hosts";
       if (image_file && image_file->is_absolute()) check.present = {*image_file};

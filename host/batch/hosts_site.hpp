@@ -34,7 +34,6 @@ class HostsScheduler : public Scheduler {
   void start_queued(const std::function<void(const std::string&)>& said) const override;
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const override;
   void cancel(const std::vector<SubmittedJob>& arrays) const override;
-  std::vector<NodeState> nodes(const std::string& partition) const override;
   std::int64_t array_size_max() const override;
 
  private:

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "batch/slurm.hpp"
+#include "batch/site_kinds.hpp"
 #include "common/host_name.hpp"
 
 namespace assay::host::batch {
@@ -23,7 +23,7 @@ shard::JobStart start_of_this_job() {
     return {job, std::strtoll(variable("ASSAY_JOB_RESTART").c_str(), nullptr, 10), "", variable("ASSAY_JOB_KIND")};
   const std::string job = variable("SLURM_JOB_ID");
   return {job, std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10), variable("ASSAY_CLUSTER"),
-          job.empty() ? "" : "slurm"};
+          job.empty() ? "" : SlurmSettings::kind.name};
 }
 
 std::vector<std::string> nodes_of_this_job() {
@@ -49,9 +49,11 @@ std::string node_of_this_process() {
 }
 
 bool is_attempt_over(const shard::AttemptClaim& holder) {
-  const std::string& kind = holder.start.kind;
-  if (kind == "slurm" || (kind.empty() && !holder.start.job.empty()))
-    return Slurm(holder.start.cluster).is_over(holder.start.job);
+  // Older versions knew Slurm alone.
+  const bool is_older = holder.start.kind.empty() && !holder.start.job.empty();
+  if (const SiteKind* kind = is_older ? &SlurmSettings::kind : find_site_kind(holder.start.kind);
+      kind && kind->is_job_over)
+    return kind->is_job_over(holder.start);
   return holder.host == host_name() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
          errno == ESRCH;
 }

@@ -177,14 +177,11 @@ void Kubernetes::cancel(const std::vector<SubmittedJob>& jobs) const {
   answer_of(words);
 }
 
-std::vector<NodeState> Kubernetes::nodes(const std::string&) const {
-  throw SchedulerError("[cluster] each_node needs a site whose jobs choose their node; pods of kubernetes do not");
-}
-
 std::int64_t Kubernetes::array_size_max() const { return 100'000; }  // completions of an Indexed Job
 
 std::string kubernetes_manifest(const ScriptInput& input) {
   const Site& site = input.site;
+  const auto& kubernetes = std::get<KubernetesSettings>(site.settings);
   const SubmittedArray& array = input.array;
   check_run_path(input.run);
   check_run_path(program_of(input));
@@ -193,36 +190,37 @@ std::string kubernetes_manifest(const ScriptInput& input) {
         fmt::format("a case wants {}, and a site of kubernetes runs each on one pod; run it on a site of "
                     "Slurm or ssh",
                     array.shape.text()));
-  if (!is_below(input.run, site.mount))
+  if (!is_below(input.run, kubernetes.mount))
     throw SiteError(
         fmt::format("the run {} lies outside of [kubernetes] mount = \"{}\", and pods would not see it; choose "
                     "a folder there with --output DIR or [output] dir",
-                    input.run.string(), site.mount));
-  if (const std::string& check = site.health.experiment; !check.empty() && !is_below(check, site.mount))
+                    input.run.string(), kubernetes.mount));
+  if (const std::string& check = site.health.experiment; !check.empty() && !is_below(check, kubernetes.mount))
     throw SiteError(
         fmt::format("[kubernetes.health] experiment {} lies outside of mount = \"{}\", and pods would not see "
                     "it; put it there",
-                    check, site.mount));
+                    check, kubernetes.mount));
   const std::string name = name_begins + array.id;
   const Json labels{{"app.kubernetes.io/name", "assay"}, {label, array.id}};
   Json resources = Json::object();
   if (site.gpus_per_node > 0) resources["limits"] = {{"nvidia.com/gpu", std::to_string(site.gpus_per_node)}};
   const Json container{
       {"name", container_name},
-      {"image", site.image},
+      {"image", kubernetes.image},
       {"command", Json::array({"bash", "-c", pod_command(input), "pod", pod_script(input)})},
       {"workingDir", input.run.string()},
       {"env", Json::array({{{"name", "NODE_NAME"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}})},
       {"resources", std::move(resources)},
-      {"volumeMounts", Json::array({{{"name", "results"}, {"mountPath", site.mount}},
+      {"volumeMounts", Json::array({{{"name", "results"}, {"mountPath", kubernetes.mount}},
                                     {{"name", "memory"}, {"mountPath", "/dev/shm"}}})}};
-  Json pod{{"restartPolicy", "Never"},
-           {"terminationGracePeriodSeconds", 60},
-           {"activeDeadlineSeconds", static_cast<std::int64_t>(array.limit_s)},
-           {"securityContext", {{"runAsUser", getuid()}, {"runAsGroup", getgid()}}},
-           {"containers", Json::array({container})},
-           {"volumes", Json::array({{{"name", "results"}, {"persistentVolumeClaim", {{"claimName", site.volume}}}},
-                                    {{"name", "memory"}, {"emptyDir", {{"medium", "Memory"}}}}})}};
+  Json pod{
+      {"restartPolicy", "Never"},
+      {"terminationGracePeriodSeconds", 60},
+      {"activeDeadlineSeconds", static_cast<std::int64_t>(array.limit_s)},
+      {"securityContext", {{"runAsUser", getuid()}, {"runAsGroup", getgid()}}},
+      {"containers", Json::array({container})},
+      {"volumes", Json::array({{{"name", "results"}, {"persistentVolumeClaim", {{"claimName", kubernetes.volume}}}},
+                               {{"name", "memory"}, {"emptyDir", {{"medium", "Memory"}}}}})}};
   if (!site.exclude.empty()) {
     // Each expression takes one name.
     Json fields = Json::array();
@@ -232,7 +230,7 @@ std::string kubernetes_manifest(const ScriptInput& input) {
         Json::array({{{"matchFields", std::move(fields)}}});
   }
   Json metadata{{"name", name}, {"labels", labels}};
-  if (!site.name_space.empty()) metadata["namespace"] = site.name_space;
+  if (!kubernetes.name_space.empty()) metadata["namespace"] = kubernetes.name_space;
   const Json job{
       {"apiVersion", "batch/v1"},
       {"kind", "Job"},
@@ -254,13 +252,14 @@ std::string kubernetes_manifest(const ScriptInput& input) {
 }
 
 SiteFindings check_kubernetes(const Site& site, const std::vector<Shape>&, const CheckedRuns&) {
-  Kubernetes(site.name_space).queue();  // throws where there is no cluster
+  const auto& kubernetes = std::get<KubernetesSettings>(site.settings);
+  Kubernetes(kubernetes.name_space).queue();  // throws where there is no cluster
   // kubernetes_manifest() refuses the rest. A cluster answers for an image only by pulling it.
   return {
       {},
       {fmt::format("the image '{}' is in a registry, which is not asked: `assay status` shows a pod that cannot pull "
                    "it",
-                   site.image)}};
+                   kubernetes.image)}};
 }
 
 }  // namespace assay::host::batch

@@ -22,7 +22,6 @@ class Kubernetes : public Scheduler {
                                           const std::optional<std::string>& after_ok) const override;
   std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const override;
   void cancel(const std::vector<SubmittedJob>& jobs) const override;
-  std::vector<NodeState> nodes(const std::string& partition) const override;  // throws: pods choose their nodes
   std::int64_t array_size_max() const override;
 
  private:

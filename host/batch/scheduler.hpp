@@ -50,8 +50,7 @@ class Scheduler {
   }
   // The reason for which a job waits, as people read it.
   virtual std::string shown_reason(const std::string& reason) const { return reason; }
-  virtual std::vector<NodeState> nodes(const std::string& partition) const = 0;  // "": of all
-  virtual std::int64_t array_size_max() const = 0;                               // jobs in one array
+  virtual std::int64_t array_size_max() const = 0;  // jobs in one array
 };
 
 }  // namespace assay::host::batch

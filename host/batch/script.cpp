@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <variant>
 
 namespace assay::host::batch {
 namespace {
@@ -66,23 +67,24 @@ std::string elsewhere(const ScriptInput& input, const std::string& run) {
 }  // namespace
 
 std::vector<std::string> place_options(const Site& site, const Shape& shape, double limit_s) {
+  const auto& slurm = std::get<SlurmSettings>(site.settings);
   std::vector<std::string> options{fmt::format("--nodes={}", shape.nodes),
                                    fmt::format("--ntasks-per-node={}", shape.ranks_per_node),
                                    fmt::format("--time={}", time_limit_text(limit_s))};
   const auto add = [&options](const char* name, const std::string& value) {
     if (!value.empty()) options.push_back(fmt::format("--{}={}", name, value));
   };
-  add("partition", site.partition);
-  add("account", site.account);
-  add("qos", site.qos);
-  add("constraint", site.constraint);
-  add("reservation", site.reservation);
+  add("partition", slurm.partition);
+  add("account", slurm.account);
+  add("qos", slurm.qos);
+  add("constraint", slurm.constraint);
+  add("reservation", slurm.reservation);
   if (site.gpus_per_node > 0)
     add("gpus-per-node", fmt::format("{}{}{}", site.gpu_type, site.gpu_type.empty() ? "" : ":", site.gpus_per_node));
-  if (site.exclusive) options.emplace_back("--exclusive");
+  if (slurm.exclusive) options.emplace_back("--exclusive");
   add("nodelist", comma_list(shape.node));
   if (shape.node.empty()) add("exclude", fmt::format("{}", fmt::join(site.exclude, ",")));
-  options.insert(options.end(), site.sbatch_extra.begin(), site.sbatch_extra.end());
+  options.insert(options.end(), slurm.sbatch_extra.begin(), slurm.sbatch_extra.end());
   return options;
 }
 
@@ -106,6 +108,8 @@ void check_run_path(const fs::path& path) { plain_path(path); }
 
 std::string end_script(const Site& site, const std::string& id, const std::string& run_name, const fs::path& run_folder,
                        const fs::path& program) {
+  const auto& slurm = std::get<SlurmSettings>(site.settings);
+  if (slurm.on_end.empty()) return "";
   const std::string run = plain_path(run_folder),
                     assay = plain_path(site.assay.empty() ? program : fs::path(site.assay));
   std::string text = "#!/bin/bash\n";
@@ -113,16 +117,16 @@ std::string end_script(const Site& site, const std::string& id, const std::strin
   const auto option = [&text](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", name, value);
   };
-  option("partition", site.partition);
-  option("account", site.account);
-  option("qos", site.qos);
-  option("reservation", site.reservation);
+  option("partition", slurm.partition);
+  option("account", slurm.account);
+  option("qos", slurm.qos);
+  option("reservation", slurm.reservation);
   text += fmt::format("#SBATCH --comment={} --output={}/batch/log/end_%j.log\n", comment_of(id), run);
   text += "# After the last job of an assay batch: docs/cluster.md of assay.\n";
   for (const std::string& each : site.prologue) text += each + "\n";
   text +=
       fmt::format("export ASSAY_RUN={}\n{} collect \"$ASSAY_RUN\" --quiet; export ASSAY_COLLECTED=$?\n", run, assay);
-  for (const std::string& each : site.on_end) text += each + "\n";
+  for (const std::string& each : slurm.on_end) text += each + "\n";
   return text;
 }
 
@@ -161,6 +165,7 @@ std::string unhealthy_text(int exit_code) {
 
 std::string batch_script(const ScriptInput& input) {
   const Site& site = input.site;
+  const auto& slurm = std::get<SlurmSettings>(site.settings);
   const SubmittedArray& array = input.array;
   const std::string run = plain_path(input.run), assay = plain_path(program_of(input));
   const auto margin_s = static_cast<std::int64_t>(site.limits.margin.count() / 1000);
@@ -174,7 +179,7 @@ std::string batch_script(const ScriptInput& input) {
   }
   option(line);
   // The signal comes three fifths of the margin before the end; the case at hand has that long to finish.
-  option(fmt::format("{} --open-mode=append --signal=B:USR1@{}", site.requeue ? "--requeue" : "--no-requeue",
+  option(fmt::format("{} --open-mode=append --signal=B:USR1@{}", slurm.requeue ? "--requeue" : "--no-requeue",
                      std::max<std::int64_t>(margin_s * 3 / 5, 1)));
   option(fmt::format("--array=0-{}%{} --comment={} --output={}/batch/log/%A_%a.log", array.tasks - 1,
                      site.limits.array_parallel, comment_of(array.id), run));
@@ -194,12 +199,12 @@ std::string batch_script(const ScriptInput& input) {
   text += "unset ASSAY_RANK ASSAY_RANKS RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ASSAY_RENDEZVOUS\n";
   // With `sbatch --export=NONE` srun would give the ranks nothing of this script's environment.
   text += fmt::format("unset SLURM_EXPORT_ENV; export ASSAY_BATCH={}{}\n", array.id,
-                      site.cluster.empty() ? "" : " ASSAY_CLUSTER=" + site.cluster);
+                      slurm.cluster.empty() ? "" : " ASSAY_CLUSTER=" + slurm.cluster);
   text += "[ -z \"${SLURM_CPUS_PER_TASK:-}\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
   std::string assay_run;
-  for (const std::string& each : site.srun_extra) assay_run += " " + each;
+  for (const std::string& each : slurm.srun_extra) assay_run += " " + each;
   assay_run += fmt::format(" {}{} run {}/experiment.toml --shard \"$S\"", container_words(input), assay, run);
-  const bool may_go_elsewhere = !site.health.experiment.empty() && site.requeue && array.shape.node.empty();
+  const bool may_go_elsewhere = !site.health.experiment.empty() && slurm.requeue && array.shape.node.empty();
   text += node_ready_text(
       fmt::format("srun --export=ALL --nodes={0} --ntasks={0} --ntasks-per-node=1{1}", array.shape.nodes, assay_run),
       may_go_elsewhere ? elsewhere(input, run) : "");
@@ -217,7 +222,7 @@ std::string batch_script(const ScriptInput& input) {
   text += "  '' | more) ;;                                      # killed, or out of time: the rest in another start\n";
   text += "  *) exit 1 ;;\n";
   text += "esac\n";
-  if (site.requeue) {
+  if (slurm.requeue) {
     // Starts that assay asked for count, and not those after a preemption or the end of a node.
     text += "A=(\"$S/again-$SLURM_JOB_ID-\"*); [ -e \"${A[0]}\" ] || A=()\n";
     text += fmt::format("if [ $ENDED = 0 ] && [ ${{#A[@]}} -lt {} ] && : >\"$S/again-$SLURM_JOB_ID-$N\"; then\n",

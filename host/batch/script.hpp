@@ -47,7 +47,7 @@ std::string node_ready_text(const std::string& command, const std::string& unhea
 std::string unhealthy_text(int exit_code);
 
 // The script of the job that comes after all arrays of a round: it collects, and then runs the site's lines with
-// ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`).
+// ASSAY_RUN (the run's folder) and ASSAY_COLLECTED (the exit code of `assay collect`). "" where it has no such lines.
 std::string end_script(const Site& site, const std::string& id, const std::string& run_name,
                        const std::filesystem::path& run, const std::filesystem::path& assay);
 

@@ -1,11 +1,9 @@
 #include "batch/site.hpp"
 
 #include "batch/container.hpp"
-#include "batch/site_keys.hpp"
-#include "batch/slurm_answers.hpp"
+#include "batch/site_kinds.hpp"
 
 #include "common/files.hpp"
-#include "common/host_list.hpp"
 #include "common/suggest.hpp"
 #include "experiment/document.hpp"
 #include "run/load_experiment.hpp"
@@ -41,57 +39,33 @@ class SiteReader {
           mistakes_.add(member.node.place, fmt::format("schema is {}; expected 1, the layout that this version reads",
                                                        member.node.shown()));
         has_schema_ = true;
-      } else if (member.key == "slurm" || member.key == "ssh" || member.key == "kubernetes") {
+      } else if (const SiteKind* kind = find_site_kind(member.key)) {
         if (has_kind)
           mistakes_.add(member.place, fmt::format("[{}] beside [{}]; expected one of them: a site has one kind",
-                                                  member.key, site_.kind));
+                                                  member.key, site_.kind()));
         has_kind = true;
-        site_.kind = member.key;
+        site_.settings = no_settings(*kind);
+        keys_ = kind->keys();
         section(member.node, member.key);
       } else {
-        unknown(member, "", {"schema", "slurm", "ssh", "kubernetes"});
+        std::vector<std::string> known = names_of_site_kinds();
+        known.insert(known.begin(), "schema");
+        unknown(member, "", known);
       }
     }
     const experiment::Place start{site_.file.string(), 1, 1};
     if (!has_schema_) mistakes_.add(start, "missing 'schema'; expected schema = 1");
-    if (!has_kind)
-      mistakes_.add(
-          start,
-          "missing table 'slurm'; expected [slurm] with the site's partition and limits, [ssh] with its hosts, or "
-          "[kubernetes]");
-    if (site_.kind != "slurm" && !site_.gpu_type.empty())
+    if (!has_kind) mistakes_.add(start, missing_table());
+    const SiteKind& kind = site_kind(site_);
+    if (!kind.has_gpu_types && !site_.gpu_type.empty())
       mistakes_.add(
           places_["gpus_per_node"],
           fmt::format("[{0}] gpus_per_node has the type '{1}', which Slurm alone takes; expected gpus_per_node "
                       "= {2}",
-                      site_.kind, site_.gpu_type, site_.gpus_per_node));
-    if (site_.kind == "kubernetes") {
-      site_.canary = false;  // a Job waits for no other
-      for (const auto& [key, value] :
-           {std::pair{"image", site_.image}, {"volume", site_.volume}, {"mount", site_.mount}})
-        if (value.empty() && mistakes_.empty())
-          mistakes_.add(start, fmt::format("[kubernetes] has no {}; expected image, volume and mount", key));
-      while (site_.mount.size() > 1 && site_.mount.ends_with('/')) site_.mount.pop_back();
-      if (!site_.mount.empty() && !site_.mount.starts_with('/'))
-        mistakes_.add(places_["mount"],
-                      fmt::format("[kubernetes] mount is \"{}\"; expected a path from \"/\" on", site_.mount));
-    }
-    if (site_.kind == "ssh" && mistakes_.empty()) {
-      if (site_.hosts.empty())
-        mistakes_.add(start, fmt::format("[ssh] has no hosts; expected hosts = [...], each {}", site_host_form));
-      std::set<std::string> seen;
-      for (const std::string& host : site_.hosts) {
-        const std::string name = parse_host(host)->name;
-        if (!seen.insert(name).second)
-          mistakes_.add(places_["hosts"], fmt::format("[ssh] hosts has {} twice; expected each host once", name));
-        if (host == name || host.ends_with(']')) continue;  // brackets of an address
-        mistakes_.add(
-            places_["hosts"],
-            fmt::format("[ssh] hosts has \"{}\"; expected \"{}\": experiments say how many ranks run on a host, "
-                        "use [cluster] ranks_per_node",
-                        host, host.substr(0, host.rfind(':'))));
-      }
-      site_.limits.array_parallel = static_cast<std::int64_t>(site_.hosts.size());
+                      kind.name, site_.gpu_type, site_.gpus_per_node));
+    if (kind.complete) {
+      SiteReading reading{site_, mistakes_, start, [this](const std::string& key) { return places_[key]; }};
+      kind.complete(reading);
     }
     if (mistakes_.empty() && site_.limits.margin * 2 > site_.time_max)
       mistakes_.add(
@@ -100,11 +74,11 @@ class SiteReader {
                                       : start,
           fmt::format("[{0}.limits] margin is more than half of [{0}] time_max; expected a margin that leaves time for "
                       "cases",
-                      site_.kind));
+                      site_.kind()));
     expand_excluded();
     check_environment();
     if (mistakes_.empty())
-      for (const auto& [key, text] : problems_of_container(site_.container, site_.kind))
+      for (const auto& [key, text] : problems_of_container(site_.container, site_.kind()))
         mistakes_.add(places_.contains(key)       ? places_[key]
                       : places_.contains("image") ? places_["image"]
                                                   : start,
@@ -117,11 +91,19 @@ class SiteReader {
       if (site_.health.experiment.empty() && mistakes_.empty())
         mistakes_.add(start, fmt::format("[{}.health] has limits and no experiment; expected experiment = "
                                          "\"node-check.toml\"",
-                                         site_.kind));
+                                         site_.kind()));
     return std::move(site_);
   }
 
  private:
+  static std::string missing_table() {
+    const std::vector<const SiteKind*> kinds = site_kinds();
+    std::string tables;
+    for (const SiteKind* kind : kinds)
+      tables += (kind == kinds.front() ? "" : kind == kinds.back() ? ", or " : ", ") + std::string(kind->expected);
+    return fmt::format("missing table '{}'; expected {}", kinds.front()->name, tables);
+  }
+
   void expand_excluded() {
     std::vector<std::string> nodes;
     for (const std::string& word : site_.exclude) {
@@ -131,7 +113,7 @@ class SiteReader {
       else
         mistakes_.add(places_["exclude"],
                       fmt::format("[{}] exclude has \"{}\"; expected names of nodes, or a list such as n[1-3,7]",
-                                  site_.kind, word));
+                                  site_.kind(), word));
     }
     site_.exclude = std::move(nodes);
   }
@@ -143,7 +125,7 @@ class SiteReader {
       if (!is_new)
         mistakes_.add(places_["environment"],
                       fmt::format("[{}] environment has {} twice: \"{}\" and \"{}\"; expected each variable once",
-                                  site_.kind, known->first, known->second, wanted));
+                                  site_.kind(), known->first, known->second, wanted));
     }
   }
 
@@ -159,17 +141,17 @@ class SiteReader {
       return;
     }
     std::vector<std::string> known;
-    for (const SiteKey& row : site_keys())
+    for (const SiteKey& row : keys_)
       if (row.section == name) known.push_back(row.key);
     const bool is_kind = name.find('.') == std::string::npos;
     std::set<std::string> inner;  // tables that the keys name: "limits" of "slurm.limits"
-    for (const SiteKey& key : site_keys())
+    for (const SiteKey& key : keys_)
       if (is_kind && key.section.starts_with(name + ".")) inner.insert(key.section.substr(name.size() + 1));
     known.insert(known.end(), inner.begin(), inner.end());
     for (const TableMember& member : table.members) {
-      const auto row = std::find_if(site_keys().begin(), site_keys().end(),
+      const auto row = std::find_if(keys_.begin(), keys_.end(),
                                     [&](const SiteKey& r) { return r.section == name && r.key == member.key; });
-      if (row != site_keys().end())
+      if (row != keys_.end())
         value(*row, member);
       else if (inner.contains(member.key))
         section(member.node, name + "." + member.key);
@@ -194,18 +176,12 @@ class SiteReader {
 
   Mistakes& mistakes_;
   Site site_;
+  std::vector<SiteKey> keys_;  // of its kind
   bool has_schema_ = false;
   std::map<std::string, experiment::Place> places_;
 };
 
 }  // namespace
-
-bool Site::asks_for_gpus() const {
-  return gpus_per_node > 0 || std::any_of(sbatch_extra.begin(), sbatch_extra.end(), [](const std::string& option) {
-           return option.starts_with("--gpus") || option.starts_with("-G") ||
-                  (option.starts_with("--gres") && option.find("gpu") != std::string::npos);
-         });
-}
 
 SiteResult site_from_text(std::string_view text, const fs::path& file) {
   Mistakes mistakes;
@@ -223,7 +199,7 @@ SiteResult read_site(const fs::path& file) try {
   Mistakes mistakes;
   for (const auto& mistake : run::load_experiment({result.site->health.experiment, {}, {}, {}, {}}).mistakes)
     mistakes.add(result.site->health_place,
-                 fmt::format("[{}.health] experiment: {}", result.site->kind, mistake.to_string()));
+                 fmt::format("[{}.health] experiment: {}", result.site->kind(), mistake.to_string()));
   if (mistakes.empty()) return result;
   return {std::nullopt, mistakes.sorted()};
 } catch (const StorageError& e) {

@@ -3,6 +3,7 @@
 //
 //   ~/.config/assay/sites/NAME.toml, or any path
 #pragma once
+#include "batch/site_settings.hpp"
 #include "common/usage_error.hpp"
 #include "experiment/mistake.hpp"
 #include "shard/shard_plan.hpp"
@@ -37,29 +38,23 @@ struct SiteContainer {
 struct Site {
   std::string name;  // of its file
   std::filesystem::path file;
-  std::string kind = "slurm";                    // the name of its table; a row of site_kinds.hpp
-  std::vector<std::string> hosts;                // [ssh]: "a", "user@b:2"
-  std::string name_space, image, volume, mount;  // [kubernetes]
-  std::string cluster;  // of several that one Slurm knows; "": the one of the machine that submits
-  std::string partition, account, qos, constraint, reservation;  // "": the scheduler's default
+  SiteSettings settings;  // of its kind alone
   std::int64_t gpus_per_node = 0;
   std::string gpu_type;                                        // "h100"; "": any
   std::chrono::milliseconds time_max = std::chrono::hours(1);  // of one job
-  bool requeue = true;
-  bool exclusive = true;                              // whole nodes: a neighbour would be measured, too
-  std::vector<std::string> exclude;                   // nodes
-  std::vector<std::string> sbatch_extra, srun_extra;  // options, as they are
-  std::vector<std::string> environment;               // that the node's processes have: "NAME" or "NAME=value"
-  std::vector<std::string> prologue;                  // lines of the batch script before assay starts
-  std::vector<std::string> on_end;                    // lines of a script that runs once the batch has ended
-  std::string assay;                                  // the program's path on the nodes; "": this one's
+  std::vector<std::string> exclude;                            // nodes
+  std::vector<std::string> environment;                        // that the node's processes have: "NAME" or "NAME=value"
+  std::vector<std::string> prologue;                           // lines of the batch script before assay starts
+  std::string assay;                                           // the program's path on the nodes; "": this one's
   SiteLimits limits;
   shard::HealthRule health;
   experiment::Place health_place;  // of health.experiment
   SiteContainer container;
   bool canary = true;  // the cheapest case first; the others when it is ok
 
-  bool asks_for_gpus() const;  // by gpus_per_node, or by options of sbatch
+  const char* kind() const;    // the name of its table
+  SiteTarget target() const;   // of a batch that it takes
+  bool asks_for_gpus() const;  // by gpus_per_node, or by options of its kind
 
   // What cases can take of one job.
   std::chrono::milliseconds capacity() const { return time_max - limits.margin; }

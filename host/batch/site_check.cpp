@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <variant>
 
 namespace assay::host::batch {
 namespace {
@@ -24,7 +25,11 @@ std::string partition_of(const NodeState& node) {
 class SiteCheck {
  public:
   SiteCheck(const Site& site, const std::vector<Shape>& shapes, const Slurm& slurm)
-      : site_(site), shapes_(shapes), slurm_(slurm), nodes_(slurm.nodes("")) {}
+      : site_(site),
+        settings_(std::get<SlurmSettings>(site.settings)),
+        shapes_(shapes),
+        slurm_(slurm),
+        nodes_(slurm.nodes("")) {}
 
   std::vector<std::string> run() {
     check_partition();
@@ -43,18 +48,18 @@ class SiteCheck {
   }
 
   bool is_of_site(const NodeState& node) const {
-    if (site_.partition.empty()) return node.partition.ends_with('*');
-    return !is_partition_known_ || partition_of(node) == site_.partition;
+    if (settings_.partition.empty()) return node.partition.ends_with('*');
+    return !is_partition_known_ || partition_of(node) == settings_.partition;
   }
 
   void check_partition() {
     std::set<std::string> names;
     for (const NodeState& node : nodes_) names.insert(partition_of(node));
-    is_partition_known_ = site_.partition.empty() || names.contains(site_.partition);
+    is_partition_known_ = settings_.partition.empty() || names.contains(settings_.partition);
     if (!is_partition_known_)
-      add("[slurm] partition", "'" + site_.partition + "'",
+      add("[slurm] partition", "'" + settings_.partition + "'",
           fmt::format("the cluster has {}{}", fmt::join(names, ", "),
-                      did_you_mean(site_.partition, {names.begin(), names.end()})));
+                      did_you_mean(settings_.partition, {names.begin(), names.end()})));
     for (const NodeState& node : nodes_)
       if (is_of_site(node)) of_site_.push_back(&node);
     const std::string name = of_site_.empty() ? "" : partition_of(*of_site_.front());
@@ -73,10 +78,10 @@ class SiteCheck {
       most_s = std::max(most_s, *limit_s);
     }
     const auto wanted_s = static_cast<std::int64_t>(site_.time_max.count() / 1000);
-    if (const auto longest_s = site_.qos.empty() ? std::nullopt : slurm_.longest_of_qos_s(site_.qos);
+    if (const auto longest_s = settings_.qos.empty() ? std::nullopt : slurm_.longest_of_qos_s(settings_.qos);
         longest_s && *longest_s > 0 && wanted_s > *longest_s)
       add("[slurm] time_max", fmt::format("{} min", wanted_s / 60),
-          fmt::format("the qos '{}' allows {} min at most", site_.qos, *longest_s / 60));
+          fmt::format("the qos '{}' allows {} min at most", settings_.qos, *longest_s / 60));
     if (!of_site_.empty() && wanted_s > most_s)
       add("[slurm] time_max", fmt::format("{} min", wanted_s / 60),
           fmt::format("{} {} min at most", is_partition_known_ ? "the partition allows" : "the partitions allow",
@@ -114,7 +119,7 @@ class SiteCheck {
   // With the partition where it is right, so that an answer is about the setting alone.
   void ask(const std::string& setting, const std::string& found, const std::string& option) {
     std::vector<std::string> options = words_of(option);
-    if (is_partition_known_ && !site_.partition.empty()) options.push_back("--partition=" + site_.partition);
+    if (is_partition_known_ && !settings_.partition.empty()) options.push_back("--partition=" + settings_.partition);
     if (const auto refusal = slurm_.why_refused(options)) add(setting, "'" + found + "'", *refusal);
   }
 
@@ -122,14 +127,14 @@ class SiteCheck {
     const auto ask_if = [this](const char* key, const std::string& value) {
       if (!value.empty()) ask(fmt::format("[slurm] {}", key), value, fmt::format("--{}={}", key, value));
     };
-    ask_if("account", site_.account);
-    ask_if("qos", site_.qos);
-    ask_if("constraint", site_.constraint);
-    ask_if("reservation", site_.reservation);
-    for (const std::string& option : site_.sbatch_extra) ask("[slurm] sbatch_extra", option, option);
-    for (const std::string& option : site_.srun_extra) {
+    ask_if("account", settings_.account);
+    ask_if("qos", settings_.qos);
+    ask_if("constraint", settings_.constraint);
+    ask_if("reservation", settings_.reservation);
+    for (const std::string& option : settings_.sbatch_extra) ask("[slurm] sbatch_extra", option, option);
+    for (const std::string& option : settings_.srun_extra) {
       std::vector<std::string> options = words_of(option);
-      if (is_partition_known_ && !site_.partition.empty()) options.push_back("--partition=" + site_.partition);
+      if (is_partition_known_ && !settings_.partition.empty()) options.push_back("--partition=" + settings_.partition);
       if (const auto refusal = slurm_.why_srun_refused(options))
         add("[slurm] srun_extra", "'" + option + "'", *refusal);
     }
@@ -160,6 +165,7 @@ class SiteCheck {
   }
 
   const Site& site_;
+  const SlurmSettings& settings_;
   const std::vector<Shape>& shapes_;
   const Slurm& slurm_;
   const std::vector<NodeState> nodes_;
@@ -172,10 +178,11 @@ class SiteCheck {
 
 std::optional<std::string> note_on_gpus(const Site& site, const std::vector<NodeState>& nodes) {
   if (site.asks_for_gpus()) return std::nullopt;
+  const std::string& wanted = std::get<SlurmSettings>(site.settings).partition;
   std::string partition;
   std::int64_t most = 0;
   for (const NodeState& node : nodes) {
-    const bool is_used = site.partition.empty() ? node.partition.ends_with('*') : partition_of(node) == site.partition;
+    const bool is_used = wanted.empty() ? node.partition.ends_with('*') : partition_of(node) == wanted;
     if (!is_used) continue;
     partition = partition_of(node);
     most = std::max(most, node.gpus());
@@ -186,7 +193,7 @@ std::optional<std::string> note_on_gpus(const Site& site, const std::vector<Node
       "\"auto\" "
       "then measures the CPU; set [{}] gpus_per_node = {}, or [run] device = \"cpu\" where that is meant",
       partition, most, most == 1 ? "" : "s", site.file.string(),
-      site.container.image.empty() ? "" : ", and containers in them,", site.kind, most);
+      site.container.image.empty() ? "" : ", and containers in them,", site.kind(), most);
 }
 
 std::vector<std::string> check_site(const Site& site, const std::vector<Shape>& shapes, const Slurm& slurm) {

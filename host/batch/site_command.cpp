@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include "batch/site.hpp"
+#include "batch/site_kinds.hpp"
 #include "batch/slurm.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
@@ -32,21 +32,7 @@ int print_sites() {
       continue;
     }
     const Site& site = *result.site;
-    if (!site.hosts.empty()) {
-      fmt::print("{}: {} host{} by ssh, shards up to {} min; {}\n", site.name, site.hosts.size(),
-                 site.hosts.size() == 1 ? "" : "s",
-                 std::chrono::duration_cast<std::chrono::minutes>(site.time_max).count(), site.file.string());
-      continue;
-    }
-    if (site.kind == "kubernetes") {
-      fmt::print("{}: pods of {} on Kubernetes, shards up to {} min; {}\n", site.name, site.image,
-                 std::chrono::duration_cast<std::chrono::minutes>(site.time_max).count(), site.file.string());
-      continue;
-    }
-    fmt::print("{}: partition {}, jobs up to {} min, {} GPUs a node, {} shards at once; {}\n", site.name,
-               site.partition.empty() ? "(the cluster's default)" : site.partition,
-               std::chrono::duration_cast<std::chrono::minutes>(site.time_max).count(), site.gpus_per_node,
-               site.limits.array_parallel, file.string());
+    fmt::print("{}: {}; {}\n", site.name, site_kind(site).listed(site), site.file.string());
   }
   return code;
 }

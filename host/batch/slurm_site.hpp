@@ -24,12 +24,14 @@ class SlurmSite : public Scheduler {
   std::string why_no_log(const std::string& ended, const std::string& run) const override;
   std::string shown_reason(const std::string& reason) const override;
   void cancel(const std::vector<SubmittedJob>& arrays) const override;
-  std::vector<NodeState> nodes(const std::string& partition) const override;
   std::int64_t array_size_max() const override;
 
  private:
   Slurm slurm_;                     // that takes new arrays
   std::set<std::string> clusters_;  // that have some
 };
+
+// Each that may have a job of the submission.
+std::set<std::string> clusters_of(const Submission& submission);
 
 }  // namespace assay::host::batch

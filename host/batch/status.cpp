@@ -76,7 +76,7 @@ class StatusReader {
     if (open_s <= 0) return;
     (is_running ? running_s_ : waiting_s_).push_back(open_s);
     at_once_ = std::min(at_once_, jobs_at_once(array.shape, submission_.array_parallel,
-                                               static_cast<std::int64_t>(submission_.hosts.size())));
+                                               static_cast<std::int64_t>(hosts_of(submission_.target).size())));
   }
 
   void add_nodes(const SubmittedArray& array, std::int64_t task, const fs::path& folder, const shard::JobStart& start) {

@@ -1,5 +1,6 @@
 #include "batch/submission.hpp"
 
+#include "batch/site_kinds.hpp"
 #include "common/files.hpp"
 #include "shard/shard_plan.hpp"
 
@@ -51,10 +52,9 @@ Submission read_submission(const fs::path& run) try {
   json.at("plugin_file").get_to(submission.plugin_file);
   json.at("plugin_hash").get_to(submission.plugin_hash);
   json.at("site").get_to(submission.site);
-  if (const auto cluster = json.find("cluster"); cluster != json.end()) cluster->get_to(submission.cluster);
-  submission.kind = json.value("kind", submission.kind);
-  submission.hosts = json.value("hosts", submission.hosts);
-  submission.name_space = json.value("namespace", "");
+  const std::string kind = json.value("kind", SlurmSettings::kind.name);  // older versions knew Slurm alone
+  const SiteKind* known = find_site_kind(kind);
+  submission.target = known ? known->target_of_json(json) : UnknownTarget{kind};
   json.at("submitted_s").get_to(submission.submitted_s);
   if (const auto users = json.find("users"); users != json.end()) users->get_to(submission.users);
   json.at("attempts").get_to(submission.attempts);
@@ -88,6 +88,7 @@ Submission read_submission(const fs::path& run) try {
 }
 
 void write_submission(const fs::path& run, const Submission& submission) {
+  const SiteKind& kind = site_kind(submission);
   Json arrays = Json::array();
   for (const SubmittedArray& array : submission.arrays)
     arrays.push_back({{"number", array.number},
@@ -99,21 +100,22 @@ void write_submission(const fs::path& run, const Submission& submission) {
                       {"limit_s", array.limit_s},
                       {"canary", array.is_canary},
                       {"id", array.id}});
-  const Json json{{"schema", 1},
-                  {"experiment_file", submission.experiment_file},
-                  {"experiment_hash", submission.experiment_hash},
-                  {"plugin_file", submission.plugin_file},
-                  {"plugin_hash", submission.plugin_hash},
-                  {"site", submission.site},
-                  {"cluster", submission.cluster},
-                  {"kind", submission.kind},
-                  {"hosts", submission.hosts},
-                  {"namespace", submission.name_space},
-                  {"submitted_s", submission.submitted_s},
-                  {"users", submission.users},
-                  {"attempts", submission.attempts},
-                  {"array_parallel", submission.array_parallel},
-                  {"arrays", std::move(arrays)}};
+  Json json{{"schema", 1},
+            {"experiment_file", submission.experiment_file},
+            {"experiment_hash", submission.experiment_hash},
+            {"plugin_file", submission.plugin_file},
+            {"plugin_hash", submission.plugin_hash},
+            {"site", submission.site},
+            {"cluster", ""},  // earlier versions wrote these three for every kind
+            {"kind", kind.name},
+            {"hosts", Json::array()},
+            {"namespace", ""},
+            {"submitted_s", submission.submitted_s},
+            {"users", submission.users},
+            {"attempts", submission.attempts},
+            {"array_parallel", submission.array_parallel},
+            {"arrays", std::move(arrays)}};
+  json.update(kind.json_of_target(submission.target));
   write_file_atomically(batch_folder(run) / "submission.json", json.dump(1) + "\n", Durable::yes);
 }
 
@@ -135,13 +137,6 @@ void mark_cancelled(const fs::path& run, const SubmittedArray& array) {
 bool is_cancelled(const fs::path& run, const SubmittedArray& array) {
   std::error_code ignored;
   return fs::exists(batch_folder(run) / "cancelled" / std::to_string(array.number), ignored);
-}
-
-std::set<std::string> clusters_of(const Submission& submission) {
-  std::set<std::string> clusters;
-  for (const SubmittedArray& array : submission.arrays) clusters.insert(array.job ? array.cluster : submission.cluster);
-  if (clusters.empty()) clusters.insert(submission.cluster);
-  return clusters;
 }
 
 SubmissionLock::SubmissionLock(const fs::path& run) {

@@ -10,13 +10,13 @@
 //   <run>/batch/log/                  what the batch scripts print
 #pragma once
 #include "batch/packing.hpp"
+#include "batch/site_settings.hpp"
 #include "batch/slurm_answers.hpp"
 #include "common/fd.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -48,11 +48,8 @@ struct Submission {
   std::string experiment_file;  // as the user has it
   std::string experiment_hash;  // of the run's experiment.toml
   std::string plugin_file, plugin_hash;
-  std::string site;                // the file it was submitted with
-  std::string kind = "slurm";      // of the site (site_kinds.hpp)
-  std::string cluster;             // of the site
-  std::vector<std::string> hosts;  // of a site without a scheduler, as its file has them
-  std::string name_space;          // of Kubernetes; "": of its context
+  std::string site;   // the file it was submitted with
+  SiteTarget target;  // of the site
   double submitted_s = 0;
   std::vector<std::int64_t> users;   // whose jobs its arrays are, by user id
   std::int64_t attempts = 5;         // starts of one shard
@@ -67,9 +64,6 @@ Submission read_submission(const std::filesystem::path& run);
 void write_submission(const std::filesystem::path& run, const Submission& submission);
 // Keeps the job, in the array and on the disk.
 void set_job(const std::filesystem::path& run, SubmittedArray& array, const SubmittedJob& job);
-// Each that may have a job of the submission.
-std::set<std::string> clusters_of(const Submission& submission);
-
 // That `assay cancel` has ended the array's jobs: <run>/batch/cancelled/NUMBER.
 void mark_cancelled(const std::filesystem::path& run, const SubmittedArray& array);
 bool is_cancelled(const std::filesystem::path& run, const SubmittedArray& array);

@@ -96,7 +96,7 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
       throw SubmitError(
           fmt::format("case {} has a budget of {:.0f} s, and a job of the site has {:.0f} s for cases ([{}] time_max "
                       "less margin); lower [cluster] budget, or raise time_max",
-                      c.index + 1, budgets[i].seconds, capacity_s, site.kind));
+                      c.index + 1, budgets[i].seconds, capacity_s, site.kind()));
     plan.cases_without_budget += budgets[i].source == Budget::Source::site ? 1 : 0;
     const auto before = unfinished_before.find(c.index);
     const Shape shape = shape_of(c, site.gpus_per_node);
@@ -106,7 +106,7 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
   // A check of nodes asks which of them are good: the first one must not decide for the others.
   const bool is_of_nodes = std::any_of(cases.begin(), cases.end(), [](const auto& c) { return !c.shape.node.empty(); });
   plan.arrays = pack(cases, {capacity_s, array_size_max, site.canary && with_canary && !is_of_nodes,
-                             site.limits.array_parallel, static_cast<std::int64_t>(site.hosts.size())});
+                             site.limits.array_parallel, static_cast<std::int64_t>(hosts_of(site.target()).size())});
   return plan;
 }
 
@@ -125,7 +125,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
   const std::int64_t round = submission.arrays.empty() ? 0 : submission.arrays.back().round + 1;
   create_folders(batch_folder(run) / "log");
   // A container may have another program; elsewhere it is a file that all see, or that hosts compare.
-  const bool is_in_container = !site.container.image.empty() || site_kind(site.kind).has_images;
+  const bool is_in_container = !site.container.image.empty() || site_kind(site).has_images;
   const std::string program_hash = is_in_container ? sha256_of_file(fs::read_symlink("/proc/self/exe")) : "";
   const std::size_t arrays_before = submission.arrays.size();
   for (const PackedArray& packed : plan.arrays) {
@@ -145,19 +145,21 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
       shard.experiment_file = submission.experiment_file, shard.experiment_hash = submission.experiment_hash;
       shard.plugin_file = submission.plugin_file, shard.plugin_hash = submission.plugin_hash;
       shard.is_canary = packed.is_canary;
-      shard.promised = {site.asks_for_gpus(), array.id,  site.environment, site.cluster,
-                        site.health,          site.kind, program_hash};
+      shard.promised = {site.asks_for_gpus(), array.id,    site.environment, cluster_of(site.target()),
+                        site.health,          site.kind(), program_hash};
       const fs::path folder = array.shard_folder(run, task);
       make_folder(folder);
       shard::write_shard_plan(folder, shard);
     }
     write_file_atomically(array.script_file(run),
-                          site_kind(site.kind).script(script_input(site, array, submission, run_name, run, assay)));
+                          site_kind(site).script(script_input(site, array, submission, run_name, run, assay)));
     submission.arrays.push_back(std::move(array));
   }
-  if (!site.on_end.empty() && submission.arrays.size() > arrays_before)
-    write_file_atomically(end_file(run, round, "sbatch"), end_script(site, end_id(submission, round), run_name,
-                                                                     fs::absolute(run).lexically_normal(), assay));
+  if (const auto end_script = site_kind(site).end_script; end_script && submission.arrays.size() > arrays_before)
+    if (const std::string script =
+            end_script(site, end_id(submission, round), run_name, fs::absolute(run).lexically_normal(), assay);
+        !script.empty())
+      write_file_atomically(end_file(run, round, "sbatch"), script);
   std::vector<fs::path> shards;
   for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
     for (std::int64_t task = 0; task < submission.arrays[i].tasks; ++task)
@@ -178,22 +180,18 @@ std::optional<std::string> why_another_site(const Site& site, const Submission& 
         "experiment anew",
         site.file.string(), of_site, of_batch);
   };
-  if (site.kind != submission.kind)
-    return differs(fmt::format("the kind [{}]", site.kind), fmt::format("the kind [{}]", submission.kind));
-  const auto shown = [](const char* key, const std::string& value) { return fmt::format("{} = \"{}\"", key, value); };
-  if (site.cluster != submission.cluster)
-    return differs(shown("[slurm] cluster", site.cluster), shown("cluster", submission.cluster));
-  if (site.name_space != submission.name_space)
-    return differs(shown("[kubernetes] namespace", site.name_space), shown("namespace", submission.name_space));
-  // Groups of neighbours, and claims of shards that are not done, are of the list that was submitted.
-  if (site.hosts != submission.hosts)
-    return differs(fmt::format("[ssh] hosts = {}", site.hosts), fmt::format("hosts = {}", submission.hosts));
+  const std::string kind = site.kind(), kind_of_batch = name_of_kind(submission.target);
+  if (kind != kind_of_batch)
+    return differs(fmt::format("the kind [{}]", kind), fmt::format("the kind [{}]", kind_of_batch));
+  if (const auto difference = site_kind(site).difference(site, submission.target))
+    return differs(difference->of_site, difference->of_batch);
   return std::nullopt;
 }
 
 std::optional<std::string> why_no_host(const fs::path& run, const Submission& submission) {
   std::vector<std::string> names, files;
-  for (const SshHost& host : submission.hosts.empty() ? std::vector<SshHost>{} : hosts_in(submission.hosts, "hosts")) {
+  const std::vector<std::string> hosts = hosts_of(submission.target);
+  for (const SshHost& host : hosts.empty() ? std::vector<SshHost>{} : hosts_in(hosts, "hosts")) {
     if (!shard::is_unhealthy(batch_folder(run), host.name)) return std::nullopt;
     names.push_back(host.name);
     files.push_back((batch_folder(run) / "unhealthy" / file_name_of_host(host.name)).string());
@@ -215,8 +213,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
                         !fs::exists(batch_folder(run) / "queued-before");
   if (!is_fresh) queue = scheduler.queue(submission.users);
   write_file_atomically(batch_folder(run) / "queued-before",
-                        fmt::format("{} was asked to take this batch\n", site_kind(submission.kind).shown),
-                        Durable::yes);
+                        fmt::format("{} was asked to take this batch\n", site_kind(submission).shown), Durable::yes);
   std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
   for (SubmittedArray& array : submission.arrays) {
     if (array.is_canary) canaries[array.round] = &array;
@@ -256,7 +253,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Scheduler& 
     if (!job)
       throw SchedulerError(
           fmt::format("{} has not answered with the number of one job, and none in the queue has the comment {}",
-                      site_kind(submission.kind).shown, comment_of(array.id)));
+                      site_kind(submission).shown, comment_of(array.id)));
     set_job(run, array, *job);
     QueuedJob queued;
     queued.job = queued.array = job->number, queued.cluster = job->cluster;

@@ -56,15 +56,14 @@ std::vector<std::string> groups_of_nodes(const std::vector<std::string>& nodes, 
   return groups;
 }
 
-// The usable nodes of the site's partition; the others are named.
-std::vector<std::string> usable_nodes(const Site& site, const Scheduler& scheduler) {
+// The usable nodes of the site; the others are named.
+std::vector<std::string> usable_nodes(const Site& site) {
   std::vector<std::string> usable;
   std::set<std::string> seen;
-  for (const NodeState& node : scheduler.nodes(site.partition)) {
-    if (site.partition.empty() && !node.partition.ends_with('*')) continue;  // the default one's alone
+  for (const SiteNode& node : site_kind(site).nodes(site)) {
     if (!seen.insert(node.name).second) continue;
     if (std::find(site.exclude.begin(), site.exclude.end(), node.name) != site.exclude.end()) continue;
-    if (node.is_usable(!site.reservation.empty()))
+    if (node.is_usable)
       usable.push_back(node.name);
     else
       fmt::print("note: node {} is {} and is left out\n", node.name, node.state);
@@ -129,7 +128,7 @@ class SubmitCommand {
                 {{file, 0, 0,
                   "[cluster] each_node with a sweep of cluster.nodes or cluster.each_node; expected "
                   "one number of nodes for all cases"}}};
-    const std::vector<std::string> nodes = usable_nodes(site, *scheduler_of(site));
+    const std::vector<std::string> nodes = usable_nodes(site);
     const std::vector<std::string> groups = groups_of_nodes(nodes, first.nodes);
     if (groups.empty())
       return {std::nullopt,
@@ -164,7 +163,7 @@ class SubmitCommand {
       throw UsageError(fmt::format(
           "the batch may take {:.1f} node-hours by its budgets, and {} allows {:.1f}; lower [cluster] budget, "
           "submit fewer cases with --filter, or raise [{}.limits] node_hours",
-          node_hours, site.file.string(), *site.limits.node_hours, site.kind));
+          node_hours, site.file.string(), *site.limits.node_hours, site.kind()));
     if (request_.dry_run) {
       print_batches(prepared, site, node_hours);
       return show_plans_of_cases(prepared, site);
@@ -181,7 +180,7 @@ class SubmitCommand {
 
   // Only notes need the answer, so that a scheduler which does not give it keeps nothing from being queued.
   static void say_gpus(const Site& site) try {
-    if (const auto notes_on_gpus = site_kind(site.kind).notes_on_gpus)
+    if (const auto notes_on_gpus = site_kind(site).notes_on_gpus)
       for (const std::string& note : notes_on_gpus(site)) fmt::print("note: {}\n", note);
   } catch (const SchedulerError& e) {
     fmt::print("note: whether nodes have GPUs that no job asks for is not known: {}\n", one_line(e.what()));
@@ -202,8 +201,9 @@ class SubmitCommand {
     SubmittedArray array;
     array.shape = shape, array.tasks = 1, array.id = "0000000000000000";
     const ScriptInput input = shown_input(loaded, site, array);
-    site_kind(site.kind).script(input);
-    if (!site.on_end.empty()) end_script(site, array.id, input.run_name, input.run, input.assay);
+    site_kind(site).script(input);
+    if (const auto end_script = site_kind(site).end_script)
+      end_script(site, array.id, input.run_name, input.run, input.assay);
   }
 
   // Without its scheduler a dry run still shows shards and scripts.
@@ -245,14 +245,14 @@ class SubmitCommand {
       }
     }
     if (!mistakes.empty()) return console::report_mistakes(mistakes);
-    const SiteFindings findings = site_kind(site.kind).check(site, shapes, runs);
+    const SiteFindings findings = site_kind(site).check(site, shapes, runs);
     problems.insert(problems.end(), findings.problems.begin(), findings.problems.end());
     for (const std::string& note : findings.notes) fmt::print("note: {}\n", note);
     if (may_use_gpus) say_gpus(site);
     for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", site.file.string(), problem);
     if (problems.empty())
-      fmt::print("{}: {} would take jobs of {} shape{}\n", site.file.string(), site_kind(site.kind).shown,
-                 shapes.size(), shapes.size() == 1 ? "" : "s");
+      fmt::print("{}: {} would take jobs of {} shape{}\n", site.file.string(), site_kind(site).shown, shapes.size(),
+                 shapes.size() == 1 ? "" : "s");
     else
       fmt::print(stderr, "{} problem{}; nothing was queued\n", problems.size(), problems.size() == 1 ? "" : "s");
     return problems.empty() ? exit_ok : exit_usage;
@@ -284,7 +284,7 @@ class SubmitCommand {
                      shard.budget_s());
         }
         if (packed.shards.size() > 20) fmt::print("  and {} more\n", packed.shards.size() - 20);
-        fmt::print("\n{}", site_kind(site.kind).script(shown_input(each.loaded, site, array)));
+        fmt::print("\n{}", site_kind(site).script(shown_input(each.loaded, site, array)));
       }
       say_budgets(each.plan);
     }
@@ -312,8 +312,7 @@ class SubmitCommand {
     submission.experiment_hash = sha256_of_file(run / "experiment.toml");
     submission.plugin_file = each.loaded.target.plugin_file.string(),
     submission.plugin_hash = each.loaded.target.file_hash;
-    submission.kind = site.kind, submission.hosts = site.hosts, submission.name_space = site.name_space;
-    submission.site = fs::absolute(site.file).lexically_normal().string(), submission.cluster = site.cluster,
+    submission.site = fs::absolute(site.file).lexically_normal().string(), submission.target = site.target();
     submission.submitted_s = seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
     create_folders(batch_folder(run));
@@ -432,10 +431,10 @@ class SubmitCommand {
     const BatchPlan plan = plan_batch(loaded.loaded->experiment, site, budgets, scheduler_of(site)->array_size_max(),
                                       &chosen, unfinished, words.contains("blocked"));
     if (site.limits.node_hours && plan.node_hours + status.node_hours_used > *site.limits.node_hours)
-      throw UsageError(
-          fmt::format("the batch has used {:.1f} node-hours and may take {:.1f} more, and {} allows {:.1f}; raise "
-                      "[{}.limits] node_hours",
-                      status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours, site.kind));
+      throw UsageError(fmt::format(
+          "the batch has used {:.1f} node-hours and may take {:.1f} more, and {} allows {:.1f}; raise "
+          "[{}.limits] node_hours",
+          status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours, site.kind()));
     if (request_.dry_run) {
       fmt::print("{} cases would be submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
                  plan.node_hours);

@@ -6,6 +6,7 @@
 
 #include "common/command.hpp"
 #include "common/files.hpp"
+#include "sites.hpp"
 #include "support/files.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -16,12 +17,13 @@ using namespace std::chrono_literals;
 
 Site full_site() {
   Site site;
-  site.partition = "gpu", site.account = "acc", site.qos = "high", site.constraint = "[rack1*2&ib]",
-  site.reservation = "r";
+  SlurmSettings& slurm = slurm_of(site);
+  slurm.partition = "gpu", slurm.account = "acc", slurm.qos = "high", slurm.constraint = "[rack1*2&ib]",
+  slurm.reservation = "r";
   site.gpus_per_node = 8;
   site.exclude = {"n3", "m[1-4]"};
-  site.sbatch_extra = {"--mem=0", "--mail-type=END", "--switches=1@10:00"};
-  site.srun_extra = {"--cpu-bind=none", "--mpi=none"};
+  slurm.sbatch_extra = {"--mem=0", "--mail-type=END", "--switches=1@10:00"};
+  slurm.srun_extra = {"--cpu-bind=none", "--mpi=none"};
   return site;
 }
 
@@ -59,7 +61,7 @@ TEST_F(Script, IsShortWithEveryOption) {
 TEST_F(Script, IsWhatAShellReads) {
   test::TemporaryFolder folder;
   for (const bool requeue : {true, false}) {
-    site_.requeue = requeue;
+    slurm_of(site_).requeue = requeue;
     test::put_file(folder / "array.sbatch", text());
     const auto read = run_command({"bash", "-n", (folder / "array.sbatch").string()}, 10s);
     EXPECT_TRUE(read.is_good()) << read.err;

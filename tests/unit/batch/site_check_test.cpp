@@ -6,6 +6,7 @@
 
 #include "batch/container_image.hpp"
 #include "batch/site_kinds.hpp"
+#include "sites.hpp"
 #include "support/files.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -41,7 +42,7 @@ std::vector<NodeState> nodes() {
 
 TEST(CheckOfGpus, ASiteThatAsksForNoneOfItsPartitionsGpusHearsOfIt) {
   Site site;
-  site.file = "s.toml", site.partition = "gpu";
+  site.file = "s.toml", slurm_of(site).partition = "gpu";
   const auto note = note_on_gpus(site, nodes());
   ASSERT_TRUE(note);
   EXPECT_TRUE(note->starts_with("nodes of the partition 'gpu' have 8 GPUs, and s.toml asks for none: its jobs may see"))
@@ -49,13 +50,13 @@ TEST(CheckOfGpus, ASiteThatAsksForNoneOfItsPartitionsGpusHearsOfIt) {
   EXPECT_NE(note->find("set [slurm] gpus_per_node = 8"), std::string::npos) << *note;
   site.container.image = "i";
   EXPECT_NE(note_on_gpus(site, nodes())->find("its jobs, and containers in them, may see"), std::string::npos);
-  site.partition.clear();
+  slurm_of(site).partition.clear();
   EXPECT_NE(note_on_gpus(site, nodes())->find("partition 'all' have 8"), std::string::npos) << "the default one";
-  site.partition = "cpu";
+  slurm_of(site).partition = "cpu";
   EXPECT_FALSE(note_on_gpus(site, nodes())) << "other partitions' nodes do not count";
-  site.partition = "gpu", site.gpus_per_node = 8;
+  slurm_of(site).partition = "gpu", site.gpus_per_node = 8;
   EXPECT_FALSE(note_on_gpus(site, nodes()));
-  site.gpus_per_node = 0, site.sbatch_extra = {"--gres=gpu:8"};
+  site.gpus_per_node = 0, slurm_of(site).sbatch_extra = {"--gres=gpu:8"};
   EXPECT_FALSE(note_on_gpus(site, nodes()));
 }
 
@@ -63,11 +64,11 @@ TEST(CheckOfGpus, SinfoIsAskedOnlyWhereTheSiteAsksForNone) {
   const Programs programs;
   programs.put("sinfo", "echo 'g1|idle|96|gpu:2|(null)|infinite|gpu*'\n");
   Site site;
-  EXPECT_EQ(site_kind("slurm").notes_on_gpus(site).size(), 1U);
+  EXPECT_EQ(SlurmSettings::kind.notes_on_gpus(site).size(), 1U);
   programs.put("sinfo", "exit 1\n");
-  EXPECT_THROW(site_kind("slurm").notes_on_gpus(site), SchedulerError);
+  EXPECT_THROW(SlurmSettings::kind.notes_on_gpus(site), SchedulerError);
   site.gpus_per_node = 2;
-  EXPECT_TRUE(site_kind("slurm").notes_on_gpus(site).empty());
+  EXPECT_TRUE(SlurmSettings::kind.notes_on_gpus(site).empty());
 }
 
 TEST(CheckOfImages, WhatIsAFileIsKnownByItsRuntime) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "batch/collect.hpp"
 #include "batch/container.hpp"
 #include "batch/hosts_runner.hpp"
 #include "batch/hosts_site.hpp"
@@ -19,6 +20,7 @@
 #include "common/host_name.hpp"
 #include "common/utc.hpp"
 #include "hosts/host_launch.hpp"
+#include "sites.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -136,7 +138,7 @@ TEST_F(KindsOfSites, ARunnerIsKnownByItsLastSignOfLife) {
 }
 
 TEST_F(KindsOfSites, AQueueThatCannotBeReadIsAnErrorOfTheScheduler) {
-  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  site_.settings = hosts_settings({"a"}), submission_.target = site_.target();
   submit({{0}});
   give_job(0, "hosts-1");
   const auto scheduler = scheduler_of(submission_, run_);
@@ -148,7 +150,7 @@ TEST_F(KindsOfSites, AQueueThatCannotBeReadIsAnErrorOfTheScheduler) {
 }
 
 TEST_F(KindsOfSites, WhatIsCancelledOnHostsHasTheMarkOfEachKind) {
-  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  site_.settings = hosts_settings({"a"}), submission_.target = site_.target();
   submit({{0}});
   submit({{0}});
   give_job(0, "hosts-1");
@@ -165,9 +167,55 @@ TEST_F(KindsOfSites, WhatIsCancelledOnHostsHasTheMarkOfEachKind) {
   EXPECT_TRUE(scheduler->queue().empty());
 }
 
+SiteTarget target_of_kind(const std::string& kind) {
+  if (kind == "ssh") return HostsTarget{{"a"}};
+  if (kind == "kubernetes") return KubernetesTarget{"training"};
+  return SlurmTarget{"west"};
+}
+
+TEST_F(KindsOfSites, ASubmissionKeepsWhereItsJobsAreAndItsLayout) {
+  for (const auto& [kind, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"slurm", R"("cluster":"west","kind":"slurm","hosts":[],"namespace":"")"},
+           {"ssh", R"("cluster":"","kind":"ssh","hosts":["a"],"namespace":"")"},
+           {"kubernetes", R"("cluster":"","kind":"kubernetes","hosts":[],"namespace":"training")"}}) {
+    submission_.target = target_of_kind(kind);
+    create_folders(batch_folder(run_));
+    write_submission(run_, submission_);
+    const auto written = nlohmann::ordered_json::parse(read_file(batch_folder(run_) / "submission.json"));
+    EXPECT_NE(written.dump().find(R"("site":"/s/site.toml",)" + expected + R"(,"submitted_s":)"), std::string::npos)
+        << written.dump();
+    const Submission read = read_submission(run_);
+    EXPECT_EQ(name_of_kind(read.target), kind);
+    EXPECT_EQ(hosts_of(read.target), hosts_of(submission_.target));
+    EXPECT_EQ(cluster_of(read.target), cluster_of(submission_.target));
+    EXPECT_EQ(site_kind(read).json_of_target(read.target), site_kind(read).json_of_target(submission_.target));
+  }
+}
+
+TEST_F(KindsOfSites, ABatchOfALaterKindIsReadAndNotAsked) {
+  submit({{0}});
+  const auto file = batch_folder(run_) / "submission.json";
+  auto json = nlohmann::ordered_json::parse(read_file(file));
+  json["kind"] = "pbs";
+  test::put_file(file, json.dump());
+  const Submission read = read_submission(run_);
+  EXPECT_EQ(name_of_kind(read.target), "pbs");
+  EXPECT_EQ(collect_batch(run_, read).records, 0) << "collect needs no scheduler";
+  try {
+    scheduler_of(read, run_);
+    ADD_FAILURE() << "nobody knows its scheduler";
+  } catch (const StorageError& e) {
+    EXPECT_STREQ(e.what(),
+                 "the batch was submitted to a site of the kind 'pbs', and this assay knows slurm, ssh, kubernetes; "
+                 "use the assay that submitted it");
+  }
+  EXPECT_NE(why_another_site(site_, read).value_or("").find("the batch was submitted with the kind [pbs]"),
+            std::string::npos);
+}
+
 TEST_F(KindsOfSites, OnlySlurmExplainsAJobWithoutALogAsSlurmDoes) {
   const auto said_of = [&](const std::string& kind, const std::string& ended) {
-    submission_.kind = kind, submission_.hosts = {"a"};
+    submission_.target = target_of_kind(kind);
     return scheduler_of(submission_, run_)->why_no_log(ended, "/r");
   };
   EXPECT_EQ(said_of("slurm", "CANCELLED by 1"), "it was cancelled before it began");
@@ -176,12 +224,12 @@ TEST_F(KindsOfSites, OnlySlurmExplainsAJobWithoutALogAsSlurmDoes) {
   EXPECT_NE(said_of("slurm", "").find("or its node does not see /r"), std::string::npos);
   EXPECT_EQ(said_of("ssh", ""), "");
   EXPECT_EQ(said_of("kubernetes", ""), "");
-  submission_.kind = "slurm";
+  submission_.target = SlurmTarget{};
   EXPECT_EQ(scheduler_of(submission_, run_)->shown_reason("None"), "Slurm has given no reason yet");
 }
 
 TEST_F(KindsOfSites, StatusSaysOfALostCaseOnHostsOnlyThatItHasNoLog) {
-  site_.kind = submission_.kind = "ssh", site_.hosts = submission_.hosts = {"a"};
+  site_.settings = hosts_settings({"a"}), submission_.target = site_.target();
   submit({{0}});
   give_job(0, "hosts-1");
   ::testing::internal::CaptureStdout();
@@ -194,7 +242,7 @@ TEST_F(KindsOfSites, HostsThatAGroupNeedsAreNoPlacesOfOtherJobs) {
   EXPECT_EQ(jobs_at_once({2, 8, ""}, 5, 5), 2);
   EXPECT_EQ(jobs_at_once({8, 8, ""}, 5, 5), 1);
   EXPECT_EQ(jobs_at_once({2, 8, ""}, 5, 0), 5) << "a scheduler has other nodes";
-  submission_.kind = "ssh", submission_.hosts = {"a", "b", "c", "d"}, submission_.array_parallel = 4;
+  submission_.target = HostsTarget{{"a", "b", "c", "d"}}, submission_.array_parallel = 4;
   submit({{0}, {1}, {2}, {3}});
   give_job(0, "70");
   const auto expected_end_s = [&] {
@@ -214,13 +262,13 @@ TEST_F(KindsOfSites, ABatchStaysOnTheSiteThatTookIt) {
     EXPECT_NE(text.find("submit the experiment anew"), std::string::npos) << text;
     site_ = {}, site_.file = "other.toml";
   };
-  site_.kind = "ssh", site_.hosts = {"a"};
+  site_.settings = hosts_settings({"a"});
   why("other.toml has the kind [ssh], and the batch was submitted with the kind [slurm]");
-  site_.cluster = "west";
+  slurm_of(site_).cluster = "west";
   why("[slurm] cluster = \"west\"");
-  submission_.kind = "kubernetes", site_.kind = "kubernetes", site_.name_space = "training";
+  submission_.target = KubernetesTarget{}, site_.settings = KubernetesSettings{{"training"}, "i", "v", "/m"};
   why("[kubernetes] namespace = \"training\"");
-  submission_.kind = "ssh", submission_.hosts = {"a", "b"}, site_.kind = "ssh", site_.hosts = {"b", "a"};
+  submission_.target = HostsTarget{{"a", "b"}}, site_.settings = hosts_settings({"b", "a"});
   why("[ssh] hosts = [\"b\", \"a\"]");
 }
 
@@ -282,7 +330,7 @@ TEST(SitesOfKubernetes, PodsRunAndIndexesWithoutOneWait) {
 class PodScript : public ::testing::Test {
  protected:
   PodScript() {
-    site_.kind = "kubernetes", site_.mount = folder_.path().string(), site_.image = "i", site_.volume = "v";
+    site_.settings = KubernetesSettings{{}, "i", "v", folder_.path().string()};
     array_.tasks = 1, array_.limit_s = 3600, array_.id = "1";
     for (const char* folder : {"shards/0-0000", "log"})
       std::filesystem::create_directories(folder_ / "run/batch" / folder);
@@ -411,7 +459,7 @@ TEST_F(ContainerScript, PodmanGetsTheScriptsVariablesWithoutTheHostsPaths) {
 }
 
 TEST_F(ContainerScript, HostsRunACaseInAContainerOfOneHost) {
-  site_.kind = "ssh";
+  site_.settings = HostsSettings{};
   EXPECT_NE(hosts_script(input()).find("exec bash -c 'export ASSAY_LAUNCHER_PID=$$; "), std::string::npos);
   array_.shape.nodes = 2;
   EXPECT_THROW(hosts_script(input()), SiteError);
@@ -440,6 +488,9 @@ TEST_F(PodScript, APrologueEndsAShardOfEachKindAlike) {
     test::put_file(folder_ / "assay", "#!/bin/bash\nexit 0\n");
     std::filesystem::permissions(folder_ / "assay", std::filesystem::perms::owner_all);
     const ScriptInput input{site_, array_, "x", folder_ / "run", folder_ / "assay", 5};
+    const SiteSettings of_pods = site_.settings;
+    if (kind == "ssh") site_.settings = HostsSettings{};
+    if (kind == "slurm") site_.settings = SlurmSettings{};
     Names words{"env", "SLURM_JOB_ID=j", "SLURM_ARRAY_TASK_ID=0", "JOB_COMPLETION_INDEX=0"};
     if (kind == "kubernetes") {
       const auto command = manifest()["spec"]["template"]["spec"]["containers"][0]["command"].get<Names>();
@@ -450,6 +501,7 @@ TEST_F(PodScript, APrologueEndsAShardOfEachKindAlike) {
       words.insert(words.end(), {"PATH=" + folder_.path().string() + ":" + std::getenv("PATH"), "bash",
                                  (folder_ / "script").string()});
     }
+    site_.settings = of_pods;
     run_command(words, 30s);
     std::string all;
     for (const char* word : {"unready", "verdict"}) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "sites.hpp"
 #include "support/files.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -51,20 +52,20 @@ margin = "2m"
 enable = false
 )toml");
   EXPECT_EQ(site.name, "here");
-  EXPECT_EQ(site.cluster, "west");
+  EXPECT_EQ(slurm_of(site).cluster, "west");
   EXPECT_EQ(site.environment, (std::vector<std::string>{"CUDA_HOME", "NCCL_IB_HCA=mlx5 0"}));
-  EXPECT_EQ(site.partition, "gpu,long");
-  EXPECT_EQ(site.account, "a-1");
-  EXPECT_EQ(site.qos, "high");
-  EXPECT_EQ(site.constraint, "[rack1*2&ib]");
-  EXPECT_EQ(site.reservation, "r.1");
+  EXPECT_EQ(slurm_of(site).partition, "gpu,long");
+  EXPECT_EQ(slurm_of(site).account, "a-1");
+  EXPECT_EQ(slurm_of(site).qos, "high");
+  EXPECT_EQ(slurm_of(site).constraint, "[rack1*2&ib]");
+  EXPECT_EQ(slurm_of(site).reservation, "r.1");
   EXPECT_EQ(site.gpus_per_node, 8);
   EXPECT_EQ(site.time_max, std::chrono::hours(4));
-  EXPECT_FALSE(site.requeue);
-  EXPECT_FALSE(site.exclusive);
+  EXPECT_FALSE(slurm_of(site).requeue);
+  EXPECT_FALSE(slurm_of(site).exclusive);
   EXPECT_EQ(site.exclude, (std::vector<std::string>{"n3", "m1", "m2", "m3", "m4"}));
-  EXPECT_EQ(site.sbatch_extra, std::vector<std::string>{"--mem=0"});
-  EXPECT_EQ(site.srun_extra, std::vector<std::string>{"--cpu-bind=none"});
+  EXPECT_EQ(slurm_of(site).sbatch_extra, std::vector<std::string>{"--mem=0"});
+  EXPECT_EQ(slurm_of(site).srun_extra, std::vector<std::string>{"--cpu-bind=none"});
   EXPECT_EQ(site.prologue.size(), 2U);
   EXPECT_EQ(site.assay, "/opt/assay/bin/assay");
   EXPECT_EQ(site.limits.array_parallel, 4);
@@ -78,7 +79,7 @@ enable = false
 
 TEST(SiteFile, NothingButATableIsNeeded) {
   const Site site = site_in("[slurm]\n");
-  EXPECT_TRUE(site.requeue);
+  EXPECT_TRUE(slurm_of(site).requeue);
   EXPECT_TRUE(site.canary);
   EXPECT_EQ(site.time_max, std::chrono::hours(1));
 }
@@ -200,7 +201,7 @@ TEST(SiteFile, AClusterIsOneWordOfAShell) {
     ASSERT_EQ(mistakes.size(), 1U) << name;
     EXPECT_NE(mistakes[0].find("cluster"), std::string::npos) << mistakes[0];
   }
-  EXPECT_EQ(site_in("[slurm]\ncluster = \"west-1.b_c\"\n").cluster, "west-1.b_c");
+  EXPECT_EQ(slurm_of(site_in("[slurm]\ncluster = \"west-1.b_c\"\n")).cluster, "west-1.b_c");
 }
 
 TEST(SiteFile, OptionsOfSrunAreWordsOfAShell) {

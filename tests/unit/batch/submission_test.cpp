@@ -5,6 +5,7 @@
 #include "batch/slurm_site.hpp"
 #include "batch/status_command.hpp"
 #include "batch_run.hpp"
+#include "sites.hpp"
 
 namespace assay::host::batch {
 namespace {
@@ -46,7 +47,7 @@ class Submitting : public ::testing::Test, protected BatchRun {
 TEST_F(Submitting, EveryCallAsksTheClusterThatHasTheJobs) {
   put("sbatch", "echo '100;west'");
   put("scancel", "true");
-  submission_.cluster = "west";
+  submission_.target = SlurmTarget{"west"};
   submit({{0, 1}});
   queue_arrays(run_, submission_, SlurmSite(submission_), [](const std::string&) {});
   EXPECT_TRUE(has_called("sbatch --clusters=west --parsable"));
@@ -66,7 +67,7 @@ TEST_F(Submitting, EveryCallAsksTheClusterThatHasTheJobs) {
 }
 
 TEST_F(Submitting, WhatTheSiteRunsAtTheEndWaitsForEveryArrayOnce) {
-  site_.on_end = {"mail -s \"$ASSAY_RUN\" me <\"$ASSAY_RUN/table.md\""};
+  slurm_of(site_).on_end = {"mail -s \"$ASSAY_RUN\" me <\"$ASSAY_RUN/table.md\""};
   submit({{0}, {1}}, 2);
   queue();
   const std::string end = (run_ / "batch/end-0.sbatch").string();
