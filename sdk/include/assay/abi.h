@@ -1,7 +1,6 @@
 /* assay/abi.h - the border between the host and a workload plugin.
  *
- * C11 and C++17. Depends on <stddef.h> and <stdint.h> alone. One file, above 500 lines, since a plugin in any language
- * needs it alone.
+ * C11 and C++17. Depends on <stddef.h> and <stdint.h> alone.
  *
  *   Rule 1  A released struct only grows at its end; every struct starts with its size.
  *   Rule 2  Whoever made a thing frees it. Text is borrowed for the call and copied by the receiver.
@@ -119,7 +118,7 @@ typedef struct assay_metric {
   assay_direction direction;
   assay_scope scope;
   /* Since 1.1. A result that is one of a few words, ASSAY_PER_CASE: the value is an index into them, and tables show
-   * the word; an index that none of them has fails the case. NULL and 0: a number. */
+   * the word; an index beyond them fails the case. NULL and 0: a number. */
   const char* const* words;
   uint64_t word_count;
 } assay_metric;
@@ -278,8 +277,7 @@ typedef struct assay_memory_plan {
 } assay_memory_plan;
 #define ASSAY_EXT_MEMORY_PLAN "assay.memory_plan/1"
 
-/* ---- extension "assay.progress/1": a set-up that takes long -------------------------------------------------------
- */
+/* ---- extension "assay.progress/1": progress of a long set-up ----------------------------------------------------- */
 
 typedef struct assay_progress {
   size_t struct_size;
@@ -289,7 +287,7 @@ typedef struct assay_progress {
 } assay_progress;
 #define ASSAY_EXT_PROGRESS "assay.progress/1"
 
-/* ---- extension "assay.parts/1": what a call that takes long is at --------------------------------------------------
+/* ---- extension "assay.parts/1": the current part of a long call ---------------------------------------------------
  * Since 1.5. */
 
 typedef struct assay_parts {
@@ -333,8 +331,8 @@ typedef struct assay_peak {
 typedef struct assay_peak_probe {
   size_t struct_size;
   /* [measure-thread] Once, after verify, on each rank separately: measures the device's best rates for a fraction of a
-   * second. May block, and spoil the state. The text of ASSAY_OK says how. Any other status: there is no such figure.
-   */
+   * second. May block, and spoil the state. With ASSAY_OK the text says how it was measured; any other status means
+   * that there is no such figure. */
   assay_status (*measure)(assay_workload_self*, const assay_launch*, assay_peak* out) ASSAY_NOEXCEPT;
 } assay_peak_probe;
 #define ASSAY_EXT_PEAK "assay.peak/1"
@@ -375,8 +373,8 @@ typedef struct assay_step_account {
 typedef struct assay_account {
   size_t struct_size;
   /* [measure-thread] May be NULL. Right before the first measured step, outside every timed window: enqueues work that
-   * destroys some of the results of earlier steps, so that steps which write none show. A few elements suffice, and
-   * leave the caches as the other steps find them. */
+   * destroys some of the results of earlier steps, so that steps which write none show. A few elements suffice,
+   * so that the caches stay as other steps find them. */
   assay_status (*open)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] When the device has ended the last step: before finish, and again after repeated steps. May block.
    * ASSAY_WRONG_RESULT with a text if the state contradicts itself. */
@@ -469,8 +467,8 @@ typedef struct assay_workload {
   assay_status (*run)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] May be NULL. Once, after the last measured step: reports per-case metrics, writes files. May
    * block. What run() needs stays until destroy, because further steps may follow in ASSAY_STAGE_WARMUP: traced ones,
-   * and silent ones (assay.silence/1). Their metrics are ignored, and no figure reported here includes them. After
-   * `finish` of a plugin that was compiled against 1.2 or older run() is not called again. */
+   * and silent ones (assay.silence/1). Their metrics are ignored, and no figure reported here includes them. The
+   * host does not call run() after `finish` of a plugin that was compiled against 1.2 or older. */
   assay_status (*finish)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] May be NULL; the record then says 'not checked'. ASSAY_OK, ASSAY_WRONG_RESULT, since 1.3
    * ASSAY_VERIFIED_IN_PART, or, if nothing can be checked, ASSAY_UNSUPPORTED; with text. After finish; may run further
@@ -487,8 +485,8 @@ typedef struct assay_workload {
 } assay_workload;
 
 #define ASSAY_WORKLOAD_COLD_START 1u /* obeys assay_case.prepare */
-/* Since 1.3. Several ranks of it work together: they divide the work of a step, or communicate. Without it each rank
- * does the whole work; the host starts several only if the user asks for copies. */
+/* Since 1.3. Its ranks work together: they divide the work of a step, or communicate. Without this flag each rank does
+ * the whole work, and the host starts several only if the user asks for copies. */
 #define ASSAY_WORKLOAD_RANKS_COOPERATE 2u
 /* Since 1.4. An experiment may give it parameters of any type beyond its table, which get_bool and the others read, and
  * it may name further phases and metrics (assay.names/1). It refuses in create a parameter that it does not use, which

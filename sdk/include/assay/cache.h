@@ -1,4 +1,4 @@
-/* assay/cache.h - what a device backend may offer to make its caches forget. An optional extension of the device table:
+/* assay/cache.h - flushes a device's caches. An optional extension of the device table:
  * assay_device_api.get_extension() gives NULL for a backend that does not offer it.
  *
  * The rules of assay/device.h: every function that returns a status leaves its text in error_text().

@@ -1,12 +1,12 @@
 /* assay/comm.h - extension "assay.comm/1": the ranks of a case, and a small key-value service that joins them.
  *
- * Meant for wiring up: addresses, the id of a communicator, a word on what each rank decided. Values are small (a few
+ * Meant for wiring up: addresses, the id of a communicator, what each rank decided. Values are small (a few
  * KiB) and calls take tens of microseconds at least; data goes through a communication library
  * (assay/comm/communicator.hpp), which is built on this. Offered for every case, with one rank as well.
  *
- * Keys belong to the case: another case does not see them. Every call that waits has a deadline. If it waits in vain,
- * it leaves a text about that with the host, as set_message does: a plugin only returns the status. ASSAY_COMM_ERROR:
- * the deadline passed, a rank was lost, or the case is ending.
+ * Keys belong to the case: another case does not see them. Every call that waits has a deadline. A call whose wait
+ * fails has set the text already, as set_message does: a plugin only returns the status. ASSAY_COMM_ERROR: the deadline
+ * passed, a rank was lost, or the case is ending.
  *
  * Frozen, and grows as assay/abi.h does, whose minor counts what is appended here: the host that offers this table
  * states its version. The table needs no separate version: the id has the major, struct_size the rest.
@@ -46,8 +46,8 @@ typedef struct assay_comm {
   /* [any-thread] Cheap, does not wait. Not 0: the case is ending because this or another rank failed; a thread that
    * waits in another library should stop waiting. */
   int32_t (*aborted)(const struct assay_comm*) ASSAY_NOEXCEPT;
-  /* [any-thread] Call around a wait for another rank in a library that the host does not see: of overdue ranks, the
-   * host does not blame one that waits. It knows the waits of this table, and its waits for the device. */
+  /* [any-thread] Call these around a wait for another rank inside another library, so that the host does not blame this
+   * rank when the wait takes too long. The host already knows the waits of this table, and its waits for the device. */
   void (*begin_wait)(const struct assay_comm*) ASSAY_NOEXCEPT;
   void (*end_wait)(const struct assay_comm*) ASSAY_NOEXCEPT;
 } assay_comm;

@@ -8,7 +8,8 @@
  * symbol's name and of the ids of its extensions; the minor counts what is appended here and to the extensions' headers
  * (algorithms.h, cache.h, graph_events.h, memory_account.h, observation.h, planning.h, probe.h, profiling.h,
  * telemetry.h), each of whose tables has a size. If a function fills a struct, the caller sets struct_size, and the
- * function writes no byte behind it. A host takes every table that reaches to `release`, and later fields if present.
+ * function writes no byte behind it. A host accepts every table that has the fields up to `release`, and uses later
+ * ones if they are present.
  *
  * Every function that returns a status leaves its text in error_text().
  * Threads: an assay_device is used by one thread at a time; count() and error_text() by any.

@@ -18,7 +18,7 @@ typedef struct assay_graph_events {
   double event_ns;
   /* [measure-thread] Whether graphs record, from their next launch on, the events for which event_record() was called
    * while they were captured: 1 (the default of an opened device) or 0. Nothing else of a graph changes. With 0, the
-   * last time of such an event stays. The first launch with 0 may take memory, and long. */
+   * last time of such an event stays. The first launch with 0 may take memory, and be slow. */
   assay_status (*record)(struct assay_device*, int32_t on) ASSAY_NOEXCEPT;
 } assay_graph_events;
 #define ASSAY_EXT_GRAPH_EVENTS "assay.graph_events/1"

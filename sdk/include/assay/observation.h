@@ -2,7 +2,7 @@
  * extension of the device table: assay_device_api.get_extension() gives NULL for a backend whose open() leaves nothing
  * on the device that others could notice.
  *
- * On a GPU a process that computes has a context, and the GPU changes between the contexts of several processes.
+ * On a GPU a process that computes has a context, and the GPU switches between the contexts of several processes.
  */
 #ifndef ASSAY_OBSERVATION_H
 #define ASSAY_OBSERVATION_H

@@ -1,4 +1,4 @@
-/* assay/planning.h - extension "assay.planning/1" of a device table: a device that carries nothing out.
+/* assay/planning.h - extension "assay.planning/1" of a device table: a device that executes nothing.
  *
  * Such a device stands in for another one, which need not be in this machine. It hands out addresses that nobody may
  * read or write, refuses the operations for which assay's backend of the other device has no kernel, and reports each

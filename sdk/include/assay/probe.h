@@ -1,4 +1,4 @@
-/* assay/probe.h - what a device and its libraries do, found out by trying: what a launch costs, how often telemetry
+/* assay/probe.h - what a device and its libraries do, measured by trials: what a launch costs, how often telemetry
  * changes, what a library accepts. An optional extension of the device table: assay_device_api.get_extension() gives
  * NULL for a backend that does not offer it.
  *

@@ -1,4 +1,4 @@
-/* assay/profiling.h - what a device backend may offer to look into a case. Optional extensions of the device table:
+/* assay/profiling.h - how a device backend lets the host look into a case. Optional extensions of the device table:
  * assay_device_api.get_extension() gives NULL for an id that the backend does not offer.
  *
  * The rules of assay/device.h: every function that returns a status leaves its text in error_text().
@@ -43,7 +43,7 @@ typedef struct assay_traced_work {
 typedef struct assay_kernel_trace {
   size_t struct_size;
   /* Starts tracing, and forgets what was traced before. ASSAY_UNSUPPORTED with the remedy when a library is missing, or
-   * another profiler holds the device's tracing. Slows the device's work down until end(). */
+   * another profiler holds the device's tracing. The device's work is slower until end(). */
   assay_status (*begin)(struct assay_device*) ASSAY_NOEXCEPT;
   /* Enqueues a mark on the stream, long enough that all of what the caller enqueues next waits behind it. An event
    * recorded right after it happens, to about a microsecond, at the mark's end_ns: this relates the clocks of events
