@@ -1,4 +1,4 @@
-// The batch script of an array: short enough that an administrator reads it.
+// The batch script of an array with its #SBATCH options: short enough that an administrator reads it.
 #pragma once
 #include "batch/site.hpp"
 #include "batch/submission.hpp"

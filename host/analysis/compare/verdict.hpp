@@ -1,5 +1,5 @@
-// Is B faster than A? From the samples of both sides to a ratio with its interval, and a verdict. docs/compare.md has
-// the reasoning and the study behind the defaults.
+// Is B faster than A? From the samples of both sides to a ratio with its interval, and a verdict, with the limits of
+// waiting and of contended runs. docs/compare.md has the reasoning and the study behind the defaults.
 #pragma once
 #include <cstddef>
 #include <optional>

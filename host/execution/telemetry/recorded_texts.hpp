@@ -1,5 +1,5 @@
-// Which texts of the user's are recorded, and in which form: variables by an allow-list, the command line, and of
-// neither anything that is there to prove who somebody is.
+// Which of the user's texts are recorded, and in which form: environment variables by an allow-list, and the command
+// line, without tokens, keys and passwords.
 #pragma once
 #include <string>
 #include <string_view>

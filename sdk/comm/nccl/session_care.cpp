@@ -1,4 +1,4 @@
-// The caretaker's thread of a session, and the texts of what it finds.
+// The caretaker's thread of a session, a watchdog: it ends collectives that wait for a lost rank, and says which.
 #include "session_calls.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Element-wise kernels. A table's [2] is the tensors' type, fp32 or bf16 (kernel_f32, kernel_bf16); bf16 is computed in
-// fp32 and rounded once. Outputs may be inputs, element for element.
+// Element-wise kernels: activations, biases, scaling, dropout. A table's [2] is the tensors' type, fp32 or bf16
+// (kernel_f32, kernel_bf16); bf16 is computed in fp32 and rounded once. Outputs may be inputs, element for element.
 #pragma once
 #include <stdint.h>
 
