@@ -348,7 +348,7 @@ fs::path folder_of_locks(const fs::path& tmp) {
   if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 077) != 0)
     throw SchedulerError(
         fmt::format("{} is not a folder of this user alone: another user may have made it; "
-                    "it has to be removed, or be yours with mode 0700",
+                    "remove it, or make it yours with mode 0700",
                     folder.string()));
   return folder;
 }

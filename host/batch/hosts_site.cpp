@@ -195,8 +195,7 @@ void HostsScheduler::start_queued(const std::function<void(const std::string&)>&
         return state && (state->launch == launch || state->is_alive(seconds_since_1970()));
       });
       if (std::chrono::steady_clock::now() > deadline)
-        throw SchedulerError(fmt::format("{}: the runner of shards has not started; {} says why",
-                                         hosts_[*open.begin()].name,
+        throw SchedulerError(fmt::format("{}: the runner of shards has not started; see {}", hosts_[*open.begin()].name,
                                          log_of_runner(run_, hosts_[*open.begin()].name).string()));
     }
     connections.send_to_all({{"do", "end"}});

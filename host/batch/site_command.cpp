@@ -74,7 +74,7 @@ std::string site_text(const std::vector<NodeState>& nodes, std::string partition
       "# reservation = \"\"\n"
       "gpus_per_node = {}        # or \"TYPE:NUMBER\": \"h100:8\"\n"
       "time_max = \"{}m\"         # of one job; the partition's limit is {}\n"
-      "requeue = true           # a job that was preempted, or lost its node, goes on\n"
+      "requeue = true           # a job that was preempted, or lost its node, continues\n"
       "exclusive = true         # whole nodes: a neighbour would be measured, too\n"
       "exclude = []             # nodes that no job may have\n"
       "sbatch_extra = []        # options of sbatch, as they are: [\"--mem=0\"] for all of a node's memory\n"
@@ -84,7 +84,7 @@ std::string site_text(const std::vector<NodeState>& nodes, std::string partition
       "array_parallel = 16      # shards of one array at once\n"
       "attempts = 5             # starts of one shard's job\n"
       "# node_hours = 200       # a submission above is refused\n"
-      "case_budget = \"10m\"      # of a case whose budget nobody knows\n"
+      "case_budget = \"10m\"      # of a case without a known budget\n"
       "margin = \"{}m\"           # kept free at the end of a job\n\n"
       "[slurm.canary]\n"
       "enable = true            # the cheapest case first; the others when it is ok\n",

@@ -148,7 +148,7 @@ SubmissionLock::SubmissionLock(const fs::path& run) {
     // Where the file system has no locks, none is taken.
     if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return;
     if (Clock::now() > deadline)
-      throw StorageError(fmt::format("another `assay submit` of {} goes on; wait for it to end", run.string()));
+      throw StorageError(fmt::format("another `assay submit` of {} is running; wait for it to end", run.string()));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }

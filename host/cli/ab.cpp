@@ -9,8 +9,7 @@ namespace {
 constexpr const char* about_ab =
     "Runs two variants of an experiment, or two experiments, in turns, each time in new processes, until\n"
     "it is clear whether B is faster, slower or the same, or the budget is spent. Each side is one ordinary run,\n"
-    "whose cases have repeats: 'assay compare' reads both. The verdict is looked at several times; its confidence\n"
-    "is that of all looks together.\n\n"
+    "whose cases have repeats: 'assay compare' reads both. The confidence of the verdict covers all interim looks.\n\n"
     "  assay ab x.toml --a work=10 --b work=10.3\n"
     "  assay ab ours.toml theirs.toml\n"
     "  assay ab x.toml --a-plugins old/plugins --b-plugins new/plugins --fail-if slower\n\n"

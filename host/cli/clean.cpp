@@ -8,8 +8,8 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_clean =
-    "Lists what can be removed without losing a record, with sizes: caches, generated data sets, and what runs\n"
-    "have left that were killed. Removes it with --yes. WHAT is caches, data or runs; without it all three.";
+    "Lists what can be removed without losing a record, with sizes: caches, generated data sets, and leftovers of\n"
+    "killed runs. Removes it with --yes. WHAT is caches, data or runs; without it all three.";
 
 }  // namespace
 

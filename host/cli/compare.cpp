@@ -7,11 +7,10 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_compare =
-    "Puts runs beside each other, the first one being the baseline: the same cases, their ratio with an\n"
-    "interval, and a verdict. RUN is a run folder, a cases.jsonl, a summary bench_*.json, or a folder with\n"
-    "several of these below it, each then a separate side. Several runs of one side are joined by commas:\n"
-    "'assay compare a1,a2,a3 b1,b2,b3'. Take them in turns (a1, b1, a2, ...): what changes about the machine\n"
-    "meanwhile then meets both sides.\n\n"
+    "Compares runs, case by case: the ratio with its interval, and a verdict. The first run is the baseline. RUN is\n"
+    "a run folder, a cases.jsonl, a summary bench_*.json, or a folder with several of these below it, each then a\n"
+    "separate side. Commas join several runs of one side: 'assay compare a1,a2,a3 b1,b2,b3'. Take them in turns\n"
+    "(a1, b1, a2, ...), so that changes of the machine affect both sides.\n\n"
     "With --by the cases of one run are the sides: 'assay compare RUN --by execution --baseline eager'. Of a\n"
     "folder with runs of several experiments an overview comes first: 'assay compare results'.";
 

@@ -7,8 +7,8 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_status =
-    "Prints how a batch stands: from the files of its shards, and one question to the scheduler. RUN is the folder\n"
-    "that `assay submit` printed, or the folder of an experiment's runs, whose newest batch it then is.";
+    "Prints how a batch stands. RUN is the folder that `assay submit` printed, or that of an experiment's runs, which\n"
+    "means its newest batch.";
 
 }  // namespace
 

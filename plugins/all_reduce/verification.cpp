@@ -124,7 +124,7 @@ void Workload::check_count(const Launch& launch) {
   communicator_->synchronize();
   const std::uint64_t done = time_.collectives(*communicator_) - before;
   if (done == static_cast<std::uint64_t>(settings_.repeats)) return;
-  throw Error(ASSAY_WRONG_RESULT, "a step is to be " + std::to_string(settings_.repeats) + " x " +
+  throw Error(ASSAY_WRONG_RESULT, "a step must be " + std::to_string(settings_.repeats) + " x " +
                                       settings_.collective_name + ", and the communicator of rank " +
                                       std::to_string(settings_.rank) + " counts " + std::to_string(done));
 }

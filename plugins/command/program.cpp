@@ -338,7 +338,7 @@ bool Program::wait_for_end(std::chrono::milliseconds limit) {
 }
 
 std::string Program::how_it_ended() const {
-  std::string text = "goes on";
+  std::string text = "is still running";
   if (status_ && WIFEXITED(*status_)) text = "ended with exit status " + std::to_string(WEXITSTATUS(*status_));
   if (status_ && WIFSIGNALED(*status_))
     text = "was ended by signal " + std::to_string(WTERMSIG(*status_)) + " (" + strsignal(WTERMSIG(*status_)) + ")";

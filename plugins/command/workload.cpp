@@ -103,7 +103,7 @@ void Workload::run(const assay::Launch& launch) {
 void Workload::fail_by_its_end(const assay::Launch& launch) const {
   if (!program_->wait_for_end(time_to_die))
     fail("has closed its end of ASSAY_FD in " + number_of(launch) +
-         " and goes on; keep it open, and ask for the next step until the answer is end");
+         " and is still running; keep it open, and ask for the next step until the answer is end");
   if (!program_->ended_well()) fail("in " + number_of(launch) + " " + program_->how_it_ended());
   const std::string said = program_->what_it_said();
   fail("exited (status 0) during " + number_of(launch) + said + (said.find('\n') == std::string::npos ? ". " : "\n") +

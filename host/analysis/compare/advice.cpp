@@ -108,8 +108,8 @@ std::vector<std::string> what_would_settle(const Comparison& comparison, const s
   constexpr std::size_t most_worth_making = 30;
   return {
       most > most_worth_making
-          ? fmt::format("a quieter machine, or more steps (--set measure.steps=N): as it was, {} runs a side would be "
-                        "needed",
+          ? fmt::format("a quieter machine, or more steps (--set measure.steps=N); with the same scatter it would take "
+                        "{} runs a side",
                         most)
           : fmt::format("several runs a side, made in turns{}: {}",
                         most > 0 ? fmt::format(" (about {} a side, in all, would do)", most) : "",

@@ -157,9 +157,9 @@ std::vector<std::string> verification_notes(const SideCase& a, const SideCase& b
                                             const Side& side_b) {
   std::vector<std::string> notes;
   constexpr std::pair<record::Verification, const char*> less[] = {
-      {record::Verification::partial, "was verified in part; the record's verify.text says which"},
+      {record::Verification::partial, "was verified in part; the record's verify.text names the part"},
       {record::Verification::as_case,
-       "was not verified by itself, but refers to a case of its run that computes the same (verify.refers_to)"},
+       "was not verified itself; it refers to a case of its run that computes the same (verify.refers_to)"},
       {record::Verification::by_account, "was verified by the account of its steps alone"}};
   for (const auto& [c, side] : {std::pair(&a, &side_a), std::pair(&b, &side_b)})
     for (const auto& [status, words] : less)

@@ -31,7 +31,7 @@ bool is_claim(const Entry& entry) {
 
 void withdraw(Entry& entry, std::size_t family) {
   entry.notes.push_back(
-      fmt::format("{} by itself; of {} verdicts at once, such a ratio may be chance", entry.verdict, family));
+      fmt::format("{} alone; of {} verdicts at once, such a ratio may be chance", entry.verdict, family));
   entry.outcome = Outcome::cannot_tell;
   entry.verdict = verdict_word(entry.outcome, "", {});
   entry.worse = false;

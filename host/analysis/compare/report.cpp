@@ -119,8 +119,7 @@ std::string differences_text(const Comparison& comparison, const Style& style) {
   if (comparison.differences.items.empty()) {
     const bool inputs_differ = std::any_of(comparison.side_facts.begin(), comparison.side_facts.end(),
                                            [](const SideFacts& facts) { return !facts.inputs.empty(); });
-    add_list(out,
-             {inputs_differ ? "beside the inputs above, nothing that the records say" : "nothing that the records say"},
+    add_list(out, {inputs_differ ? "nothing in the records, beside the inputs above" : "nothing in the records"},
              style);
   } else {
     results::Table table;
@@ -221,7 +220,8 @@ std::string metric_text(const Comparison& comparison, const ComparedMetric& metr
     if (is_too_wide() && drop_column(table, column)) dropped.push_back(column);
   if (is_too_wide()) put_verdict_before_interval(table);
   out += spelt(table, style);
-  if (!dropped.empty()) add_list(out, {fmt::format("left out for want of room: {}", fmt::join(dropped, ", "))}, style);
+  if (!dropped.empty())
+    add_list(out, {fmt::format("columns left out to fit the terminal: {}", fmt::join(dropped, ", "))}, style);
   return out;
 }
 
@@ -290,9 +290,9 @@ std::vector<std::string> test_lines(const TestOptions& test) {
       "slow steps: the mean and the 5th percentile are both looked at; if one of them shows a worse B, 'same' and "
       "'faster' become 'differs in its tail' or 'cannot tell'; rates are tested by their means",
       fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
-                  "intervals are those of each case by itself",
+                  "intervals are those of each case alone",
                   (1 - test.confidence) * 100),
-      "runs needed: so many a side, in all and in turns, would probably settle it"};
+      "runs needed: the runs a side, in all and in turns, that would probably settle it"};
 }
 
 std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,

@@ -49,7 +49,7 @@ std::vector<RunFigure> undisturbed(const TestedSide& side, TestResult& result) {
   std::copy_if(runs.begin(), runs.end(), std::back_inserter(kept), [](const RunFigure& r) { return !is_contended(r); });
   if (kept.size() == runs.size()) return runs;
   if (kept.size() > 1) {
-    result.notes.push_back(fmt::format("{} of {} runs of {} left out: others used the machine meanwhile",
+    result.notes.push_back(fmt::format("{} of {} runs of {} left out: other processes used the machine",
                                        runs.size() - kept.size(), runs.size(), side.label));
     return kept;
   }
@@ -59,11 +59,10 @@ std::vector<RunFigure> undisturbed(const TestedSide& side, TestResult& result) {
   const bool shared = std::any_of(runs.begin(), runs.end(), [](const RunFigure& run) { return run.shared_device; });
   result.notes.push_back(
       shared
-          ? fmt::format("others computed on the GPU of {} meanwhile; repeat it when it is free", side.label)
+          ? fmt::format("other processes computed on the GPU of {}; repeat it when the GPU is free", side.label)
           : fmt::format("{}'s threads waited for other processes {:.0f}% of the time, {}. Rerun on a quieter machine",
                         side.label, most * 100,
-                        most < kHopelessShare ? "so its interval is wider"
-                                              : "and above 25% nobody knows by how much that slowed it"));
+                        most < kHopelessShare ? "so its interval is wider" : "and above 25% the effect is not known"));
   return runs;
 }
 
@@ -216,8 +215,8 @@ void note_states(TestResult& result, Interval interval, const Room& room, const 
   if (outcome_of(low, high, std::log1p(options.threshold)) == Outcome::cannot_tell) return;
   const std::size_t runs = std::min(result.runs_a, result.runs_b);
   result.notes.push_back(fmt::format(
-      "{} a side: two states of a machine, up to {:g}% apart, would explain it. If it has one (--states 0), "
-      "the interval is {}",
+      "{} a side: two states of a machine, up to {:g}% apart, would explain the difference. If the machine has one "
+      "(--states 0), the interval is {}",
       runs == 1 ? "one run" : fmt::format("{} runs", runs), options.states * 100,
       ends_text(ends_of(result.ratio, std::exp(low), std::exp(high)))));
 }

@@ -74,7 +74,7 @@ std::vector<Placed> lines_of(const fs::path& file, std::vector<std::string>& war
     begin = end + 1;
   }
   if (damaged > 0)
-    warnings.push_back(fmt::format("{}: {} {} no record and {} not count; `assay table` says which", file.string(),
+    warnings.push_back(fmt::format("{}: {} {} no record and {} not count; `assay table` names them", file.string(),
                                    damaged, damaged == 1 ? "line is" : "lines are", damaged == 1 ? "does" : "do"));
   return placed;
 }

@@ -50,8 +50,8 @@ const Format& format_of(std::string_view text, const std::string& name) {
   for (const Format& format : formats)
     if (format.is_it(text)) return format;
   if (is_blank(text)) throw ImportError("the file is empty");
-  throw ImportError(
-      fmt::format("it looks like none of {}; --format says which it is", fmt::join(format_names(all_formats()), ", ")));
+  throw ImportError(fmt::format("its format was not recognised; name it with --format, as one of {}",
+                                fmt::join(format_names(all_formats()), ", ")));
 }
 
 }  // namespace assay::host::imports

@@ -211,8 +211,7 @@ std::vector<std::string> names_of(const NcclLog& log, const ImportOptions& optio
           "it does not say which collective it is of; give --name all_reduce, or a file named all_reduce_perf.txt");
     if (!section.collective.empty()) continue;
     if (nameless && nameless->columns.operation != section.columns.operation)
-      throw ImportError(
-          "several programs wrote this log, and it names none of them; import each one's output by itself");
+      throw ImportError("several programs wrote this log without their names; import the output of each separately");
     nameless = &section;
   }
   return names;
@@ -246,10 +245,11 @@ ImportedRun run_of_nccl_log(const NcclLog& log, const ImportOptions& options) {
           "there is no line of a rank ('#  Rank  0 ...'); expected the whole output, from its first line");
     for (const auto& job : section.jobs)
       if (job.size() != section.jobs[0].size())
-        throw ImportError(fmt::format(
-            "jobs of {} and of {} ranks wrote this log side by side, and which row is whose is not known; import each "
-            "one's output by itself",
-            section.jobs[0].size(), job.size()));
+        throw ImportError(
+            fmt::format("jobs of {} and of {} ranks wrote this log side by side, and their rows cannot be "
+                        "distinguished; import the output of "
+                        "each separately",
+                        section.jobs[0].size(), job.size()));
     const std::size_t first = run.records.size();
     for (const auto& row : section.rows)
       for (const bool in_place : {false, true})

@@ -181,7 +181,7 @@ Texts slow_clock(const Facts& f) {
   const bool is_slow_kind = m.clock == "hpet" || m.clock == "acpi_pm" || m.clock == "jiffies";
   return when(is_slow_kind || m.clock_ns > 200,
               fmt::format("the kernel's clock is '{}'{}", m.clock,
-                          m.clock_ns > 0 ? fmt::format(", and a look at it takes {:.0f} ns", m.clock_ns) : ""));
+                          m.clock_ns > 0 ? fmt::format(", and reading it takes {:.0f} ns", m.clock_ns) : ""));
 }
 
 // Later versions multiply bf16 faster with AMX; with AVX-512 alone they are not faster.

@@ -77,7 +77,7 @@ std::string clocks_text(const Machine& m) {
   parts.add(!m.frequency_driver.empty(), m.frequency_driver);
   parts.add(m.turbo.has_value(), m.turbo.value_or(false) ? "turbo on" : "turbo off");
   parts.add(!m.clock.empty(), "clock source " + m.clock);
-  parts.add(m.clock_ns > 0, fmt::format("{:.0f} ns a look", m.clock_ns));
+  parts.add(m.clock_ns > 0, fmt::format("{:.0f} ns to read", m.clock_ns));
   return parts.text();
 }
 

@@ -180,8 +180,8 @@ CasesPlan plan_cases(WalkedCases request) {
                     request.plugin.schema.id, request.device.name));
   if (const std::string unsaid = unsaid_of_process(request.device); !unsaid.empty())
     plan.notes.push_back(fmt::format(
-        "{} does not say {} of [process], what a process holds of the device by itself; as much is taken as "
-        "on an H200; `assay describe-device` measures it",
+        "{} does not state {} of [process], what a process holds of the device beside its data; the figures of an H200 "
+        "are used; `assay describe-device` measures them",
         request.device.file, unsaid));
   if (const auto below =
           std::count_if(plan.cases.begin(), plan.cases.end(),
@@ -196,16 +196,14 @@ CasesPlan plan_cases(WalkedCases request) {
         fmt::format("{} states no link; what ranks send is not counted in the times", request.device.file));
   if (has_no_peak)
     plan.notes.push_back(
-        fmt::format("no peak FLOP rate of an arithmetic that cases use is known ({}), so the least times ignore their "
-                    "operations",
+        fmt::format("{} has no peak FLOP rate for the arithmetic of some cases; their least times ignore operations",
                     request.device.file));
   for (std::string& note : notes_on_limit(plan)) plan.notes.push_back(std::move(note));
   if (request.device.memory_total_mib == 0)
     plan.notes.push_back("how much memory the device has is not known, and so not what fits");
   if (request.device.kind == "cpu")
     plan.notes.push_back(
-        fmt::format("a process on the CPU is taken to hold {:.0f} MiB beside its account; scratch memory of kernels is "
-                    "left out",
+        fmt::format("estimates for the CPU add {:.0f} MiB a process and leave out scratch memory of kernels",
                     request.device.context_mib.value_or(usual_cpu_process_mib)));
   return plan;
 }

@@ -185,9 +185,8 @@ std::string sentence_on(WhyNoTime why, const std::vector<const PlannedCase*>& ca
       return none + "the earlier cases with the same choices, switches and ranks cannot be planned themselves\n";
     case WhyNoTime::no_peaks:
       return fmt::format(
-          "{}{} states no peaks of what the earlier cases use, and a time is expected as a multiple of what it takes "
-          "at the "
-          "peaks; `assay describe-device --device {} --from RUN --output FILE` writes those that a run has measured, "
+          "{}{} states no peaks for the operations of the earlier cases, so their times cannot be scaled; "
+          "`assay describe-device --device {} --from RUN --output FILE` writes the peaks that a run has measured, "
           "and --device-file FILE plans with them\n",
           none, device.file, device.kind);
     case WhyNoTime::too_far: break;
@@ -250,8 +249,8 @@ std::string below_table(const CasesPlan& plan) {
   const auto with_beside =
       std::find_if(plan.cases.begin(), plan.cases.end(), [](const PlannedCase& c) { return c.beside_mib > 0; });
   if (with_beside != plan.cases.end())
-    text += fmt::format("process: of each {:.0f} MiB or more are {} and the libraries' own\n", least_beside(plan),
-                        device.kind == "cpu" ? "the program's" : "the driver's");
+    text += fmt::format("process: each holds {:.0f} MiB or more for the {} and the libraries\n", least_beside(plan),
+                        device.kind == "cpu" ? "program" : "driver");
   for (const std::string& note : plan.notes) text += "note: " + note + "\n";
   return text;
 }

@@ -135,7 +135,7 @@ class Launch {
   void take_end(const Json& message, const std::string& host) {
     const std::int64_t number = message.at("ended");
     if (number < 0 || number >= std::ssize(ranks_))
-      return complain(fmt::format("{}: it speaks of rank {}, and there are {}", host, number, ranks_.size()));
+      return complain(fmt::format("{}: it reports rank {}, but there are {} ranks", host, number, ranks_.size()));
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
     rank.has_ended = true;
     if (message.contains("code")) rank.code = message.at("code").get<int>();

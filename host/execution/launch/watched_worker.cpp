@@ -140,8 +140,8 @@ std::string WatchedWorker::describe_least_limit(Stage stage) const {
         bytes_text(steps_bytes_), bytes_text(rss_at_end_bytes_));
   if (own_bytes_ > *request_.memory_limit_bytes / 2)
     return fmt::format(
-        "; the process held about {} of it before the case took any, so that the limit has to be larger "
-        "for any case",
+        "; the process held about {} of it before the case took any, so every case needs a larger "
+        "limit",
         bytes_text(own_bytes_));
   return "";
 }

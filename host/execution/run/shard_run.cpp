@@ -135,9 +135,9 @@ class ShardRun {
   }
 
   std::string holder_text() const {
-    return fmt::format("attempt {} of this shard goes on: {} on {} (process {}); wait for it to end, or cancel its job",
-                       number_, holder_.start.job.empty() ? "a run by hand" : "job " + holder_.start.job, holder_.host,
-                       holder_.pid);
+    return fmt::format(
+        "attempt {} of this shard is running: {} on {} (process {}); wait for it to end, or cancel its job", number_,
+        holder_.start.job.empty() ? "a run by hand" : "job " + holder_.start.job, holder_.host, holder_.pid);
   }
 
   Ended attempt() {

@@ -55,11 +55,13 @@ TEST_F(Tracking, WhatCannotBeImportedIsSaidAndLeavesNothing) {
   write("hello.txt", "hello");
   const RunResult refused = run({"import", "hello.txt"});
   EXPECT_EQ(refused.exit.code, 2);
-  EXPECT_PRED2(contains, refused.output, "hello.txt: it looks like none of nccl-tests");
+  EXPECT_PRED2(contains, refused.output,
+               "hello.txt: its format was not recognised; name it with --format, as one of nccl-tests");
   EXPECT_EQ(run({"import", "hello.txt", "--format", "nvbench"}).exit.code, 2);
   EXPECT_NE(run({"import", "nowhere.json"}).exit.code, 0);
   write("a\nname.txt", "hello");
-  EXPECT_PRED2(contains, run({"import", "a\nname.txt"}).output, "a name.txt: it looks like none") << "in one line";
+  EXPECT_PRED2(contains, run({"import", "a\nname.txt"}).output, "a name.txt: its format was not recognised")
+      << "in one line";
   EXPECT_FALSE(fs::exists(folder() / "results"));
 }
 

@@ -249,7 +249,7 @@ TEST_F(Plan, ALimitOfMemoryIsHeldAgainstOnTheCpu) {
   const RunResult dry = run(run_arguments({"--dry-run"}));
   EXPECT_EQ(dry.exit.code, 1) << "as plan";
   EXPECT_TRUE(contains(dry.output, "1 of 2 cases do not fit")) << dry.output;
-  EXPECT_TRUE(contains(dry.output, "taken to hold 22 MiB beside its account")) << dry.output;
+  EXPECT_TRUE(contains(dry.output, "add 22 MiB a process")) << dry.output;
   EXPECT_FALSE(contains(dry.output, "  1  run.memory_limit")) << "the cases stand in the plan's table, once\n"
                                                               << dry.output;
   EXPECT_TRUE(contains(dry.output, "2 of 2 cases have a [run] memory_limit")) << dry.output;

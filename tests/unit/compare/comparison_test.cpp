@@ -161,7 +161,7 @@ TEST_F(SidesCompared, AVerificationInPartIsNoted) {
   b["verify"] = {{"status", "partial"}, {"text", "loss alone"}};
   const Comparison comparison = compare_sides(two({a}, {b}), one_state());
   EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].notes,
-            (std::vector<std::string>{"B was verified in part; the record's verify.text says which"}));
+            (std::vector<std::string>{"B was verified in part; the record's verify.text names the part"}));
 }
 
 // Warm-up of 2 steps: behind the first one four settle where steps are short, and one where they are long.

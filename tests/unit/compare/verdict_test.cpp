@@ -186,7 +186,7 @@ TEST(Verdict, ASharedGpuIsNoGroundForAVerdict) {
   const TestResult result = test(alone, shared);
   EXPECT_EQ(result.outcome, Outcome::cannot_tell);
   ASSERT_EQ(result.notes.size(), 1u);
-  EXPECT_NE(result.notes[0].find("others computed on the GPU of B"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("other processes computed on the GPU of B"), std::string::npos) << result.notes[0];
 }
 
 TEST(Verdict, ContendedRunsAreLeftOutWhereThereAreOthers) {

@@ -56,7 +56,7 @@ TEST(NcclLog, EachStartOfAProgramIsASection) {
 
 TEST(NcclLog, ProgramsThatNobodyNamesAreNotGuessed) {
   const std::string old = settings + ranks + columns + row_1024 + good_end;
-  EXPECT_NE(problem([&] { from_log(old + replaced(old, "   redop    root", "")); }).find("names none of them"),
+  EXPECT_NE(problem([&] { from_log(old + replaced(old, "   redop    root", "")); }).find("without their names"),
             std::string::npos);
   EXPECT_NE(problem([&] { from_log(started("sendrecv_perf") + old + old); }).find("--name"), std::string::npos);
 }
@@ -94,7 +94,7 @@ TEST(NcclLog, JobsSideBySideAreNotOneOfAllRanks) {
   const std::string one = "#  Rank  0 Pid 1 on node7 device  0 [0x00] Tesla V100\n";
   EXPECT_NE(problem([&] {
               from_log(settings + settings + ranks + one + columns + columns + row_1024 + row_1024 + good_end);
-            }).find("which row is whose is not known"),
+            }).find("their rows cannot be distinguished"),
             std::string::npos);
   // A first start that failed is no second job.
   const ImportedRun again = from_log(settings + ranks + settings + ranks + columns + row_1024 + good_end);

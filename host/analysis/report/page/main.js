@@ -81,7 +81,7 @@ function plotSection(page, figures) {
 }
 
 function footer() {
-  return element("footer", {class: "quiet"}, `Made by assay report. Plots by D3 ${d3.version}. The page is whole: it asks no server for anything.`);
+  return element("footer", {class: "quiet"}, `Made by assay report. Plots by D3 ${d3.version}. The page needs no server.`);
 }
 
 // What is read first is painted before the rest is made: a table of a thousand cases takes a while.
