@@ -15,11 +15,11 @@ struct Tables {
                        .help("true: a rank has the norms and the residual stream of its part of the rows, which are "
                              "gathered before a product and summed to parts after it; false: of all rows, and sums are "
                              "made everywhere"),
-                    Param::integer("communication_chunks", 1)
-                        .at_least(1)
-                        .at_most(64)
-                        .help("rows are exchanged in so many chunks, and a chunk's exchange runs beside the products "
-                              "of the next one; 1: whole")),
+                   Param::integer("communication_chunks", 1)
+                       .at_least(1)
+                       .at_most(64)
+                       .help("rows are exchanged in so many chunks, and a chunk's exchange runs beside the products "
+                             "of the next one; 1: whole")),
       assay::mesh::decoder_params(assay::models::shared_model_params, parallel::rank_execution_params,
                                   assay::train::elementwise_optimizer_params),
       parallel::collective_params);
