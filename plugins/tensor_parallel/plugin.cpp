@@ -14,7 +14,12 @@ struct Tables {
       assay::table(Param::boolean("sequence_parallel", true)
                        .help("true: a rank has the norms and the residual stream of its part of the rows, which are "
                              "gathered before a product and summed to parts after it; false: of all rows, and sums are "
-                             "made everywhere")),
+                             "made everywhere"),
+                   Param::integer("communication_chunks", 1)
+                       .at_least(1)
+                       .at_most(64)
+                       .help("rows are exchanged in so many chunks, and a chunk's exchange runs beside the products "
+                             "of the next one; 1: whole")),
       assay::mesh::decoder_params(assay::models::shared_model_params, parallel::rank_execution_params,
                                   assay::train::elementwise_optimizer_params),
       parallel::collective_params);
@@ -26,8 +31,10 @@ struct Tables {
 
   static assay::mesh::Strategy strategy(const assay::Case& c) {
     assay::models::DecoderTrainerConfig config = assay::models::decoder_trainer_config(c);
-    config.model.split = {
-        .rank = c.rank(), .ranks = c.rank_count(), .sequence_parallel = c.get<bool>("sequence_parallel")};
+    config.model.split = {.rank = c.rank(),
+                          .ranks = c.rank_count(),
+                          .sequence_parallel = c.get<bool>("sequence_parallel"),
+                          .communication_chunks = c.get<std::int64_t>("communication_chunks")};
     return {.trainer = assay::mesh::of_one_batch(c, std::move(config)),
             .shares = assay::mesh::Shares::columns,
             .graph = assay::workload::is_graph(c),

@@ -37,7 +37,7 @@ std::string divisors_of(std::int64_t count) {
   return text;
 }
 
-// Every rank must have as much as every other one, and the step be one that decoder_split.cpp has.
+// Every rank must have as much as every other one, and the step be one that decoder_split_pass.hpp has.
 void validate_split(const DecoderConfig& c) {
   const std::int64_t ranks = c.split.ranks;
   const auto refuse = [&](const std::string& text) {
@@ -58,6 +58,7 @@ void validate_split(const DecoderConfig& c) {
   require_parts("d_ff", c.d_ff);
   require_parts("vocab_size", c.vocab_size);
   if (c.split.sequence_parallel) require_parts("batch_size * context_length", c.rows());
+  static_cast<void>(SplitRows(c));
   if (c.tied_embeddings)
     refuse(
         "the embedding is split by columns and the head by words, so that they cannot be one weight; expected "

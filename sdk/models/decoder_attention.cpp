@@ -31,16 +31,22 @@ void DecoderModel::initialize_documents(Backend& b) const {
   b.upload(plan_[document_starts_], places.starts.data());
 }
 
-void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forward& f) const {
+void DecoderModel::attention_forward(Backend& b, std::int64_t layer, const Forward& f, const RowRange& rows) const {
   if (config_.shares_context()) return context_attention_forward(b, layer, f);
-  const Tensor q = turned_heads(f, 0);
-  const Tensor k = turned_heads(f, 1);
-  const Tensor v = turned_heads(f, 2);
-  const Tensor out = split_heads(plan_[f.attention]);
+  const std::int64_t first = rows.first / config_.context_length, count = rows.count / config_.context_length;
+  const Tensor q = turned_heads(f, 0).slice(0, first, count);
+  const Tensor k = turned_heads(f, 1).slice(0, first, count);
+  const Tensor v = turned_heads(f, 2).slice(0, first, count);
+  const Tensor out = split_heads(plan_[f.attention]).slice(0, first, count);
   const compute::AttentionShape shape = attention_shape(layer);
   if (config_.flash)
-    return b.run(op::AttentionForward{
-        .q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = shape, .sinks = sinks_of(layer)});
+    return b.run(op::AttentionForward{.q = q,
+                                      .k = k,
+                                      .v = v,
+                                      .out = out,
+                                      .lse = plan_[f.lse].slice(0, first, count),
+                                      .shape = shape,
+                                      .sinks = sinks_of(layer)});
   if (makes_scores_in_parts())
     return naive_attention(layer, false).forward(b, q, k, v, out, plan_[f.scores], plan_[f.lse]);
   const Tensor& scores = plan_[f.scores];

@@ -35,12 +35,11 @@ void DecoderModel::end_branch(Backend& b, const BranchEnd& end, const EightBits&
                                     .weight_offset = norm_offset()});
   }
   project(b, end.x, end.weight, 1, by, plan_[end.branch], end.bias);
-  sum_to_rows(b, plan_[end.branch]);
-  b.run(op::AddRmsNormForward{.x = own_rows(end_of_branch(b, end.branch, end.post, end.post_weight)),
+  b.run(op::AddRmsNormForward{.x = end_of_branch(b, end.branch, end.post, end.post_weight),
                               .residual = plan_[end.residual],
                               .sum = plan_[end.sum],
                               .weight = end.norm_weight,
-                              .y = own_rows(end.normed),
+                              .y = end.normed,
                               .rstd = end.rstd,
                               .eps = norm_eps(),
                               .weight_offset = norm_offset(),

@@ -5,7 +5,7 @@
 // it, in the place of the logits. The head's gradient is the sum over chunks, added up by the products themselves.
 #include <algorithm>
 
-#include "assay/models/decoder.hpp"
+#include "decoder_split_pass.hpp"
 
 namespace assay::models {
 
@@ -46,7 +46,7 @@ void DecoderModel::head_forward(Backend& b, const Tensor* labels, std::int64_t v
     make_logits(b, 0, config_.rows());
     return;
   }
-  if (config_.is_split()) return split_loss(b, *labels, valid_rows, micro_batch);
+  if (config_.is_split()) return SplitPass(*this, b).loss(*labels, valid_rows, micro_batch);
   const Tensor losses = plan_[losses_].slice(0, micro_batch * config_.rows(), config_.rows());
   const float scale = 1.0F / static_cast<float>(valid_rows);
   for (std::int64_t first = 0; first < config_.rows(); first += chunk_rows()) {

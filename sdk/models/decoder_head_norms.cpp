@@ -9,8 +9,8 @@ using compute::Backend;
 using compute::Tensor;
 
 Tensor DecoderModel::queries_and_keys(const Tensor& side_by_side) const {
-  const std::int64_t b = config_.batch_size, t = config_.own_context(), d = config_.head_width();
-  return side_by_side.view({b, t, side_by_side.dim(1) / d, d})
+  const std::int64_t t = config_.own_context(), d = config_.head_width();
+  return side_by_side.view({side_by_side.dim(0) / t, t, side_by_side.dim(1) / d, d})
       .slice(2, 0, config_.own_heads() + config_.own_key_heads());
 }
 
@@ -40,17 +40,17 @@ Tensor DecoderModel::gradient_of_heads(const Backward& g, int which) const {
                                                         : heads_of(plan_[g.dqkv], which);
 }
 
-void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f) const {
+void DecoderModel::turn_heads(Backend& b, std::int64_t layer, const Forward& f, const RowRange& rows) const {
   if (config_.latent.any()) return make_latent_heads(b, layer, f);
-  if (!config_.qk_norm) return rotate(b, layer, plan_[f.qkv], false);
+  if (!config_.qk_norm) return rotate(b, layer, SplitRows::of(plan_[f.qkv], rows), false);
   const DecoderLayerParameters& p = ids_.layers[index_of(layer)];
   const std::int64_t h = config_.own_heads(), d = config_.head_width();
   if (config_.fused)
-    return b.run(op::HeadNormRotaryForward{.x = queries_and_keys(plan_[f.qkv]),
+    return b.run(op::HeadNormRotaryForward{.x = queries_and_keys(SplitRows::of(plan_[f.qkv], rows)),
                                            .weight = set_.value(p.q_norm, 2).view({2, d}),
                                            .cos = cos_of(layer),
                                            .sin = sin_of(layer),
-                                           .rotated = queries_and_keys(plan_[f.turned]),
+                                           .rotated = queries_and_keys(SplitRows::of(plan_[f.turned], rows)),
                                            .queries = h,
                                            .eps = norm_eps(),
                                            .weight_offset = norm_offset()});

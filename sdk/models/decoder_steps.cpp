@@ -1,7 +1,7 @@
 // The decoder's forward and backward passes.
 #include <assay/train/gradient_accumulation.hpp>
 
-#include "assay/models/decoder.hpp"
+#include "decoder_split_pass.hpp"
 
 namespace assay::models {
 
@@ -44,7 +44,8 @@ Heads heads_at(const DecoderConfig& c, int which) {
   return which == 0 ? Heads{0, h} : Heads{h + (which - 1) * k, k};
 }
 Tensor by_heads(const DecoderConfig& c, const Tensor& packed) {
-  return packed.view({c.batch_size, c.own_context(), c.own_heads() + 2 * c.own_key_heads(), c.head_width()});
+  return packed.view(
+      {packed.dim(0) / c.own_context(), c.own_context(), c.own_heads() + 2 * c.own_key_heads(), c.head_width()});
 }
 
 }  // namespace
@@ -132,13 +133,15 @@ void DecoderModel::whole_step(Backend& b, const Tensor& ids, const Tensor& label
 
 void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows,
                               std::int64_t micro_batch) const {
+  if (config_.is_split()) {
+    SplitPass(*this, b).forward(ids);
+    return head_forward(b, labels, valid_rows, micro_batch);
+  }
   const Tensor& x = config_.layers > 0 ? plan_[forward_[0].input] : plan_[final_input_];
   train::BlockParameters* const blocks = residence_.blocks;
   if (blocks) blocks->begin_forward(b, micro_batch), blocks->before_forward(b, 0);
   if (!config_.stage.has_embedding)
     note_given(b, x);
-  else if (config_.is_split())
-    embed_parts(b, ids, x);
   else
     b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
   if (config_.scaled_embeddings && config_.stage.has_embedding)
@@ -150,7 +153,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
     if (l == 0 || !config_.fused)
       b.run(op::RmsNormForward{.x = plan_[f.input],
                                .weight = set_.value(ids_.layers[l].ln1),
-                               .y = own_rows(unless_eight_bits(f.normed1)),
+                               .y = unless_eight_bits(f.normed1),
                                .rstd = plan_[f.rstd1],
                                .eps = norm_eps(),
                                .weight_offset = norm_offset(),
@@ -162,7 +165,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
   if (config_.layers == 0 || !config_.fused)
     b.run(op::RmsNormForward{.x = plan_[final_input_],
                              .weight = set_.value(ids_.ln_final),
-                             .y = own_rows(plan_[final_normed_]),
+                             .y = plan_[final_normed_],
                              .rstd = plan_[final_rstd_],
                              .eps = norm_eps(),
                              .weight_offset = norm_offset()});
@@ -174,7 +177,6 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
                               bool routes) const {
   const DecoderLayerParameters& p = ids_.layers[static_cast<std::size_t>(layer)];
   const Tensor& qkv = plan_[f.qkv];
-  gather_rows(b, plan_[f.normed1]);
   if (config_.fused) {
     project(b, plan_[f.normed1], p.q, products_of_token(), f.qkv_8, qkv, bias_of(p, 0, 3));
   } else {
@@ -182,8 +184,8 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
       models::project(b, plan_[f.normed1], set_.compute(p.q + i), columns_of(qkv, static_cast<int>(i)),
                       bias_of(p, static_cast<int>(i), 1));
   }
-  turn_heads(b, layer, f);
-  attention_forward(b, layer, f);
+  turn_heads(b, layer, f, all_rows());
+  attention_forward(b, layer, f, all_rows());
   quantize_for(b, plan_[f.attention], f.output_8);
   if (config_.fused) {
     end_branch(b,
@@ -200,7 +202,6 @@ void DecoderModel::layer_body(Backend& b, std::int64_t layer, const Forward& f, 
                 .rstd = plan_[f.rstd2],
                 .eight_bits = as_read_by(f.gate_up_8)},
                f.output_8);
-    gather_rows(b, plan_[f.normed2]);
   } else {
     project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1], output_bias_of(p));
     b.run(op::Add{
@@ -265,7 +266,7 @@ void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labe
   if (config_.is_split()) {
     if (listener)
       throw Error(ASSAY_INVALID_ARGUMENT, "a split model reports its gradients to no listener; expected none");
-    return split_backward(b, ids, labels, valid_rows);
+    return SplitPass(*this, b).backward(ids, labels, valid_rows);
   }
   if (config_.stage.has_head)
     head_backward(b, labels, valid_rows, listener);

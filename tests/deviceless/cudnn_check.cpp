@@ -117,6 +117,9 @@ std::vector<Configuration> configurations() {
                        {"qwen2.5-7b", 28, 4, 128},  {"qwen3-0.6b", 16, 8, 128},   {"llama3-8b", 32, 8, 128}};
   // What a rank has of heads that two share (configs/tensor-parallel.toml).
   both("tensor_parallel xl", {DType::bf16, 4, 10, 512, 512, 80, true, false});
+  for (const std::int64_t batch : {1, 2})  // a chunk of these sequences (configs/tensor-parallel-chunks.toml)
+    all.push_back(
+        {"tensor_parallel chunk", {DType::bf16, batch, 10, 512, 512, 80, true, false}, Layout::packed, false});
   both("tensor_parallel 2.7B", {DType::bf16, 4, 16, 512, 512, 80, true, false});
   for (const DType type : {DType::bf16, DType::f16}) {
     for (const auto& model : public_models)

@@ -226,12 +226,12 @@ std::vector<TriedCase> make_cases() {
                                            "all_reduce",    "wait",           "copy"};
   add("tensor_parallel", "rows", decoder_model, 2);
   cases.back().only = exchanges;
-  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\nqk_norm = true\noptimizer = \"sgd\"\n",
-      2);
+  add("tensor_parallel", "whole",
+      decoder_model + "sequence_parallel = false\ncommunication_chunks = 2\nqk_norm = true\noptimizer = \"sgd\"\n", 2);
   cases.back().only = {"all_reduce", "sgd"};
   add("tensor_parallel", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
   cases.back().only = {"cross_entropy", "all_to_all", "adamw"};
-  add("tensor_parallel", "batches", micro_batches, 2);
+  add("tensor_parallel", "batches", micro_batches + "communication_chunks = 3\n", 2);
   cases.back().only = {"all_gather"};
 
   add("context_parallel", "shared", decoder_model, 2);

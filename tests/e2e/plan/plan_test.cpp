@@ -125,7 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
                 {.plugin = "tensor_parallel",
                  .params = even_decoder + "loss_chunks = 3\naccumulation_steps = 2\n",
                  .run = "ranks = 2\nthreads = 1",
-                 .sweep = "sequence_parallel = [false, true]\nprecision = [\"fp32\", \"bf16\"]"}},
+                 .sweep = "sequence_parallel = [false, true]\nprecision = [\"fp32\", \"bf16\"]\n"
+                          "communication_chunks = [1, 3]"}},
         Trained{"context_parallel",
                 {.plugin = "context_parallel",
                  .params = even_decoder,

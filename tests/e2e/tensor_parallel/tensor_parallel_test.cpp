@@ -18,6 +18,7 @@ struct Split {
 
   std::int64_t ranks, width;  // bytes of an activation, and of a gradient
   bool by_rows;
+  std::int64_t chunks = 1;
 
   static std::int64_t lines(std::int64_t elements) { return (elements + 63) / 64 * 64; }
   static std::int64_t norms() { return (2 * layers + 1) * lines(d); }
@@ -26,7 +27,10 @@ struct Split {
            layers *
                (lines(d * ff / ranks) + lines(2 * d * ff / ranks) + lines(d * d / ranks) + lines(3 * d * d / ranks));
   }
-  std::int64_t messages() const { return ranks == 1 ? 0 : by_rows ? 10 * layers + 6 : 4 * layers + 3; }
+  std::int64_t messages() const {
+    if (ranks == 1) return 0;
+    return 2 + chunks * (by_rows ? 10 * layers + 4 : 4 * layers + 1);
+  }
   std::int64_t bytes() const {
     if (ranks == 1) return 0;
     const std::int64_t stream = width * rows * d, of_loss = 8 * ranks * rows;
@@ -113,6 +117,49 @@ TEST_F(TensorParallel, MicroBatchesAndChunksOfTheLossAreVerified) {
     EXPECT_EQ(whole(r, "messages"), 2 * (split.messages() - once + 2) + once);
     EXPECT_EQ(whole(r, "communication_bytes"), 2 * (split.bytes() - norms) + norms);
   }
+}
+
+// Two chunks of 48 rows are sequences, three are as many rows each, five are not.
+TEST_F(TensorParallel, ChunksOfRowsAreVerifiedAndSendAsMuchInMoreMessages) {
+  std::vector<json> records =
+      run_cases("precision = \"fp32\"\n",
+                "\"run.ranks\" = [2]\nsequence_parallel = [true, false]\ncommunication_chunks = [1, 2, 3, 5]");
+  for (json& r : run_cases("precision = \"bf16\"\nexecution = \"graph\"\n",
+                           "\"run.ranks\" = [4]\nsequence_parallel = [true, false]\ncommunication_chunks = [2, 4]"))
+    records.push_back(std::move(r));
+  ASSERT_EQ(records.size(), 12u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    expect_verified_parts(r);
+    const Split split{.ranks = r["ranks"],
+                      .width = r["params"]["precision"] == "bf16" ? 2 : 4,
+                      .by_rows = r["axes"]["sequence_parallel"],
+                      .chunks = r["axes"]["communication_chunks"]};
+    EXPECT_EQ(whole(r, "messages"), split.messages());
+    EXPECT_EQ(whole(r, "communication_bytes"), split.bytes());
+  }
+}
+
+// Attention in chunks of sequences behind norms of heads, and of all rows; both made again in backward.
+TEST_F(TensorParallel, ChunksOfRowsGoWithEachFormOfAStep) {
+  const auto records = run_cases(
+      "kv_heads = 2\nqkv_bias = true\nqk_norm = true\nsliding_window = 5\nprecision = \"bf16_pure\"\n"
+      "accumulation_steps = 2\nloss_chunks = 3\nattention_sinks = true\ncommunication_chunks = 2\n",
+      "\"run.ranks\" = [2]\nsequence_parallel = [true, false]\nactivation_checkpointing = [false, true]\n"
+      "attention = [\"flash\", \"naive\"]");
+  ASSERT_EQ(records.size(), 8u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    expect_verified_parts(r);
+  }
+}
+
+TEST_F(TensorParallel, RefusesMoreChunksThanThereAreRowsForEachRank) {
+  const auto records = run_cases("communication_chunks = 25\n", "\"run.ranks\" = [2]");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["status"], "unsupported");
+  EXPECT_PRED2(contains, records[0]["reason"], "communication_chunks 25 of 48 rows; expected 1 to 24");
 }
 
 // A batch that three steps learn by heart, and two tokens, whose roundings nothing evens out.

@@ -107,6 +107,74 @@ TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.rank = 4; }), HasSubstr("there is no rank 4"));
 }
 
+// ---- rows in chunks
+
+// By batch, sequence_parallel, and chunks.
+class SplitRowsOf : public testing::TestWithParam<std::tuple<std::int64_t, bool, std::int64_t>> {
+ protected:
+  static DecoderConfig config(std::int64_t rank) {
+    DecoderConfig c = model(rank, 4);
+    std::tie(c.batch_size, c.split.sequence_parallel, c.split.communication_chunks) = GetParam();
+    return c;
+  }
+  // Which rows of its memory a tensor is.
+  static RowRange in(const std::vector<float>& memory, const compute::Tensor& t) {
+    return {static_cast<const float*>(t.data) - memory.data(), t.dim(0)};
+  }
+};
+
+TEST_P(SplitRowsOf, EveryRowIsInOneChunkAndOnOneRankOrOnAll) {
+  const std::int64_t n = config(0).rows();
+  std::vector<float> memory(static_cast<std::size_t>(n));
+  const compute::Tensor all(memory.data(), compute::DType::f32, {n});
+  std::vector<int> ranks_of(memory.size());
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const SplitRows rows(config(rank));
+    const compute::Tensor kept(memory.data(), compute::DType::f32, {config(rank).own_rows()});
+    ASSERT_EQ(rows.chunks().size(), static_cast<std::size_t>(config(rank).split.communication_chunks));
+    std::int64_t next = 0, next_kept = 0;
+    for (const RowRange& chunk : rows.chunks()) {
+      EXPECT_EQ(chunk.first, next);
+      EXPECT_GT(chunk.count, 0);
+      next += chunk.count;
+      EXPECT_TRUE(chunk.first % 24 == 0 || !rows.are_sequences());
+      const RowRange own = in(memory, rows.own(all, chunk)), of_kept = in(memory, rows.kept(kept, chunk));
+      EXPECT_EQ(of_kept.first, next_kept);
+      EXPECT_EQ(of_kept.count, own.count);
+      next_kept += of_kept.count;
+      EXPECT_GE(own.first, chunk.first);
+      EXPECT_LE(own.first + own.count, chunk.first + chunk.count);
+      for (std::int64_t row = own.first; row < own.first + own.count; ++row) ++ranks_of[static_cast<std::size_t>(row)];
+    }
+    EXPECT_EQ(next, n);
+    EXPECT_EQ(next_kept, config(rank).own_rows());
+  }
+  EXPECT_EQ(ranks_of, std::vector<int>(memory.size(), config(0).split.sequence_parallel ? 1 : 4));
+}
+INSTANTIATE_TEST_SUITE_P(Chunks, SplitRowsOf,
+                         testing::Combine(testing::Values(1, 2, 5), testing::Bool(), testing::Values(1, 2, 3, 5)));
+
+TEST(SplitRows, AreSequencesWhereThereAreAsManyAsChunks) {
+  DecoderConfig c = model(0, 4);
+  for (const std::int64_t chunks : {1, 2, 3}) {
+    c.split.communication_chunks = chunks;
+    EXPECT_EQ(SplitRows(c).are_sequences(), chunks <= 2);
+  }
+}
+
+TEST(SplitRows, RefuseMoreChunksThanRowsOfARank) {
+  const auto refusal_of = [](const auto& change) { return refusal(model(0, 4), change); };
+  EXPECT_EQ(refusal_of([](DecoderConfig& c) { c.split.communication_chunks = 12; }), "");
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.communication_chunks = 13; }),
+              testing::HasSubstr("communication_chunks 13 of 48 rows; expected 1 to 12"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.communication_chunks = 0; }), testing::HasSubstr("1 to 2"));
+  EXPECT_EQ(refusal_of([](DecoderConfig& c) {
+              c.split.communication_chunks = 48;
+              c.split.sequence_parallel = false;
+            }),
+            "");
+}
+
 // ---- sequences that ranks share out (decoder_context.cpp)
 DecoderConfig with_shared_context(std::int64_t rank, std::int64_t ranks) {
   DecoderConfig c = model(0, 1);

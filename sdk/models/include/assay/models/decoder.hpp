@@ -9,7 +9,7 @@
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 //
-// The model may be split over R ranks (decoder_split.cpp): each has the products of its heads, its part of the
+// The model may be split over R ranks (decoder_split_pass.hpp): each has the products of its heads, its part of the
 // feed-forward and of the vocabulary, and N / R rows of the residual stream. Or the ranks share out each sequence
 // (decoder_context.cpp): each has the whole model, and a part of the tokens.
 //
@@ -23,6 +23,7 @@
 #include <assay/models/expert_travel.hpp>
 #include <assay/models/experts.hpp>
 #include <assay/models/naive_attention.hpp>
+#include <assay/models/split_rows.hpp>
 #include <assay/plugin/results.hpp>
 #include <assay/train/block_parameters.hpp>
 #include <assay/train/buffer_plan.hpp>
@@ -280,14 +281,9 @@ class DecoderModel : public train::Model {
                     const EightBits& by, const compute::Tensor& dx) const;
   void multiply_eight_bits(compute::Backend& b, const EightBits& by, const compute::Tensor& y) const;
 
-  // decoder_split.cpp: what a split model adds. Of one that is not, own_rows is the tensor, and nothing is exchanged.
-  compute::Tensor own_rows(const compute::Tensor& all) const;
-  void gather_rows(compute::Backend& b, const compute::Tensor& all) const { wait(b, start_gathering(b, all), all); }
-  void sum_to_rows(compute::Backend& b, const compute::Tensor& terms) const { wait(b, start_summing(b, terms), terms); }
-  train::PartExchange::Ticket start_gathering(compute::Backend& b, const compute::Tensor& all) const;
-  train::PartExchange::Ticket start_summing(compute::Backend& b, const compute::Tensor& terms) const;
+  // decoder_split_pass.hpp: forward and backward of a split model.
+  class SplitPass;
   void wait(compute::Backend& b, train::PartExchange::Ticket ticket, const compute::Tensor& used) const;
-  compute::ClassColumns own_classes() const;
   template <class Start>
   train::PartExchange::Ticket exchange(compute::Backend& b, const compute::Tensor& sent,
                                        const compute::Tensor& received, Start&& start) const {
@@ -297,16 +293,9 @@ class DecoderModel : public train::Model {
     return 1;
   }
   void plan_split();
-  void embed_parts(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& x) const;
-  void split_loss(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
-                  std::int64_t micro_batch) const;
-  void split_losses(compute::Backend& b, const compute::Tensor& logits, const compute::Tensor& labels,
-                    std::int64_t first, std::int64_t micro_batch) const;
-  void split_logits_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
-                             std::int64_t first) const;
-  void split_backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
-                      std::int64_t valid_rows) const;
-  void split_layer_backward(compute::Backend& b, std::int64_t layer, train::PartExchange::Ticket& gathering) const;
+  RowRange all_rows() const { return {0, config_.rows()}; }
+  // Of some sequences attention needs those alone.
+  bool reads_sequences_alone() const { return config_.flash && config_.documents.empty(); }
   void note_use(compute::Backend& b, const compute::Tensor& used) const {
     if (is_planning_) b.download(nullptr, used);
   }
@@ -358,7 +347,8 @@ class DecoderModel : public train::Model {
   compute::AttentionShape attention_shape(std::int64_t layer) const;
   compute::PackedDocuments packed_documents(std::int64_t layer) const;
   void initialize_documents(compute::Backend& b) const;
-  void attention_forward(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  // `rows`: all of them, or where reads_sequences_alone() those of some sequences.
+  void attention_forward(compute::Backend& b, std::int64_t layer, const Forward& f, const RowRange& rows) const;
   // `gathering`: of the keys and values of a sequence that ranks share out.
   void attention_backward(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g,
                           train::PartExchange::Ticket gathering = 0) const;
@@ -407,8 +397,9 @@ class DecoderModel : public train::Model {
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
   compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
   // decoder_head_norms.cpp: queries and keys on the way to attention: turned, before that normed with qk_norm, which
-  // leaves those of the projection as they are. And their gradients on the way back, which end in g.dqkv.
-  void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  // leaves those of the projection as they are. And their gradients on the way back, which end in g.dqkv. Some `rows`
+  // are those of sequences.
+  void turn_heads(compute::Backend& b, std::int64_t layer, const Forward& f, const RowRange& rows) const;
   void turn_heads_back(compute::Backend& b, std::int64_t layer, const Forward& f, const Backward& g) const;
   // decoder_latent.cpp: the same of latent attention, where they are made of latents; `which` as of heads_of.
   struct LatentNorm {
@@ -486,6 +477,7 @@ class DecoderModel : public train::Model {
     Id parts_of_loss, part_log_sums;  // by rank: log-sum-exps and losses; the former by row
   };
   Split split_{};
+  SplitRows split_rows_;
   std::vector<DecoderPart> parts_;
   train::PartExchange* exchange_ = nullptr;
   train::ParameterSet unsplit_;  // the parameters of the whole model, without memory

@@ -20,6 +20,9 @@ struct DecoderSplit {
   // Norms and residual stream of a rank are those of its N / ranks rows, and their outputs are gathered before a
   // product. Otherwise every rank has all rows of them, and the products' outputs are summed everywhere.
   bool sequence_parallel = true;
+  // Rows are exchanged in so many chunks, so that a chunk's exchange runs beside the products of the next one
+  // (split_rows.hpp).
+  std::int64_t communication_chunks = 1;
 };
 
 // A rank's part of every sequence where the ranks share them out ("context parallel"). Of the T tokens in 2 R chunks of
