@@ -18,12 +18,13 @@ class FsdpSchedule : public Sandbox {
     return (n + 64 * ranks - 1) / (64 * ranks) * 64 * ranks;
   }
   static constexpr std::int64_t layer_elements(std::int64_t ranks) { return padded(3 * d * ff + 4 * d * d, ranks); }
+  // Without a warm-up, whose number of steps depends on time, losses compare.
   std::vector<json> run_cases(const std::string& params, const std::string& sweep, const char* depth = "layers = 4\n") {
     return records_of({.plugin = "fsdp",
                        .params = "d_model = 48\nd_ff = 80\nheads = 2\nvocab_size = 151\nbatch_size = 2\n"
                                  "context_length = 24\n" +
                                  params + depth,
-                       .measure = "warmup = 1\nsteps = 2",
+                       .measure = "warmup = 0\nsteps = 2",
                        .run = "threads = 1",
                        .sweep = sweep});
   }
@@ -85,10 +86,10 @@ TEST_F(FsdpSchedule, GradientsAreReducedInTheFormatAskedFor) {
     EXPECT_EQ(metric(r, "messages"), metric(as_made, "messages"));
     EXPECT_EQ(whole(r, "gradient_bytes"), whole(as_made, "gradient_bytes"));
     EXPECT_EQ(communication_bytes_held(r), whole(r, "gathered_bytes"));
-    if (reduced == made)
-      EXPECT_EQ(whole(r, "gathered_bytes"), whole(as_made, "gathered_bytes"));
-    else
-      EXPECT_GT(whole(r, "gathered_bytes"), whole(as_made, "gathered_bytes"));
+    // What is under way has the format of the reduction.
+    const std::int64_t more = whole(r, "gathered_bytes") - whole(as_made, "gathered_bytes");
+    EXPECT_EQ(more > 0, reduced > made);
+    EXPECT_EQ(more < 0, reduced < made);
   }
 }
 

@@ -220,10 +220,14 @@ TEST_F(Plan, MeasuredGathersArePlannedWithTheMemoryOfTheirTrial) {
     for (std::size_t i = 0; i < 4; ++i) {
       ASSERT_EQ(plan["cases"][i]["state"], "planned") << plan["cases"][i].dump();
       for (const char* kind : placed_kinds)
-        if (i < 3 || kind != std::string("communication")) EXPECT_EQ(held(i, kind), held(0, kind)) << i << kind;
+        if (i < 3 || kind != std::string("communication")) {
+          EXPECT_EQ(held(i, kind), held(0, kind)) << i << kind;
+        }
     }
     EXPECT_GE(held(3, "communication"), held(0, "communication"));
-    if (plugin == "sharded_optimizer") EXPECT_GT(held(3, "communication"), held(0, "communication"));
+    if (plugin == "sharded_optimizer") {
+      EXPECT_GT(held(3, "communication"), held(0, "communication"));
+    }
   }
 }
 
