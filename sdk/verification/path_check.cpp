@@ -6,6 +6,7 @@
 #include <assay/workload/text.hpp>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "gradient_scales.hpp"
@@ -21,6 +22,8 @@ namespace {
 
 // Nats. A loss near 0 is a difference of logits, and rounded as they are.
 constexpr double least_loss = 1;
+
+bool is_of_router(std::string_view name) { return name.ends_with("router.weight") || name.ends_with("router.bias"); }
 
 // The name of the first parameter with a gradient that is not finite.
 std::string nonfinite_gradient(const train::Trainer& trainer) {
@@ -180,8 +183,10 @@ std::string compare_paths(const std::string& what, double timed_loss, double ref
     block.add(blocks.back() / tolerance.block, i);
     factors.push_back(differences[i].factor(scales[i]));
     // The roundings of n elements cancel to 1 / sqrt(n) of their norm.
-    allowed_factors.push_back(tolerance.factor +
-                              tolerance.few / std::sqrt(std::max(1.0, double(differences[i].elements()))));
+    auto roundings = static_cast<double>(differences[i].elements());
+    if (tolerance.routed > 0 && i < parameters.all().size() && is_of_router(parameters.all()[i].name))
+      roundings = std::min(roundings, tolerance.routed);
+    allowed_factors.push_back(tolerance.factor + tolerance.few / std::sqrt(std::max(1.0, roundings)));
     factor.add(factors.back() / allowed_factors.back(), i);
   }
   compute::Difference loss(least_loss);

@@ -93,5 +93,32 @@ TEST(GradientScales, FindWhatIsMoreThanTheRoundingsOfTheTerms) {
   EXPECT_NE(compared({{out, 1}, {sinks, 10}}, 0.11F).find("sinks"), std::string::npos);
 }
 
+// Of a model with one expert for each of 16 tokens, a gradient that is too large by this share; "" where it passes.
+std::string with_factor(const char* name, std::int64_t d_ff, float share) {
+  models::DecoderConfig c = test::small_trainer().model;
+  c.precision = workload::precision_policy("fp32", "cpu");
+  c.d_model = 64, c.layers = 1, c.batch_size = 2, c.context_length = 8;
+  c.experts.count = 3, c.experts.per_token = 1, c.experts.d_ff = d_ff, c.experts.rule.normalized = false;
+  ParameterSet set({});
+  set.add({{name, {3, 64}}});
+  const std::vector<float> expected(3 * 64, 1.0F), found(3 * 64, 1 + share);
+  return test::wrong_result_of([&] {
+    verification::compare_paths("a path", 1, 1, {{found, expected}, {expected, expected}},
+                                verification::decoder_tolerance(c), set, "a row");
+  });
+}
+
+// A token's gradient by the router has one number with an error for each expert that it goes to, and few tokens of
+// narrow experts make nearly all of it: its errors cancel less than those of as many independent elements.
+TEST(GradientScales, CountOneErrorForEachChoiceOfAToken) {
+  const char* const router = "layers.0.moe.router.weight";
+  EXPECT_EQ(with_factor(router, 1, 3.04e-6F), "");
+  EXPECT_EQ(with_factor(router, 64, 2.8e-6F), "");
+  EXPECT_NE(with_factor("layers.0.attn.q_proj.weight", 1, 3.04e-6F).find("q_proj"), std::string::npos);
+  // Wrong ones are still found: by a hundred-thousandth with few tokens, by less with wide experts.
+  EXPECT_NE(with_factor(router, 1, 1e-5F).find("router.weight"), std::string::npos);
+  EXPECT_NE(with_factor(router, 64, 4e-6F).find("router.weight"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace assay::train

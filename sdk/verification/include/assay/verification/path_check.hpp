@@ -55,6 +55,8 @@ struct PathTolerance {
   double cancelled = 0.1;
   // The share that sinks take of attention's probabilities, where attention has any.
   double sinks = 0;
+  // So many numbers of a router's gradient have errors of their own; 0: all of its elements.
+  double routed = 0;
 };
 // For a model with this many layers, from the roundings of its formats (path_check.cpp has the derivation). `rows`: the
 // tokens whose mean loss is the loss; with few of them it is off by more.
