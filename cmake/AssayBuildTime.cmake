@@ -45,6 +45,36 @@ if(ASSAY_QUICK_KERNELS)
   set(ASSAY_QUICK_LABEL "$<$<CONFIG:Release>: -O1, not optimised>")
 endif()
 
+# ---- files under edit ------------------------------------------------------------------------------------------------
+
+# Files that are listed here are compiled alone, so that an edit compiles one file and not all of its library. scripts/test
+# FOLDER writes the list, and a build of everything empties it.
+set(assay_edited_alone ${PROJECT_BINARY_DIR}/edited_alone.txt) # a path from the project's folder in each line
+
+function(assay_folders_below folder result)
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  set(all ${folder})
+  foreach(each IN LISTS folders)
+    assay_folders_below(${each} below)
+    list(APPEND all ${below})
+  endforeach()
+  set(${result} ${all} PARENT_SCOPE)
+endfunction()
+
+# Called once all targets are known. A file may belong to targets of several folders.
+function(assay_compile_edited_alone)
+  if(NOT EXISTS ${assay_edited_alone})
+    file(TOUCH ${assay_edited_alone})
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${assay_edited_alone})
+  file(STRINGS ${assay_edited_alone} files)
+  if(files)
+    list(TRANSFORM files PREPEND ${PROJECT_SOURCE_DIR}/)
+    assay_folders_below(${PROJECT_SOURCE_DIR} folders)
+    set_source_files_properties(${files} DIRECTORY ${folders} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # ---- precompiled headers ---------------------------------------------------------------------------------------------
 
 # Every file still includes what it uses: ASSAY_PCH=OFF builds the same sources without.

@@ -40,6 +40,9 @@ std::unique_ptr<Communicator> open_communicator(const Host& host, const Launch& 
   const auto* access = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
   if (!access) throw Error(ASSAY_UNSUPPORTED, "the host does not offer " ASSAY_EXT_DEVICE);
   const std::string kind = access->api->kind;
+  if (kind != "cpu" && kind != "cuda")
+    throw Error(ASSAY_UNSUPPORTED, "no communication backend serves the memory of device '" + kind +
+                                       "'; gloo serves cpu, and nccl serves cuda");
   const std::string serves_kind = kind == "cuda" ? "nccl" : "gloo";
   const std::string name = backend == "auto" ? serves_kind : std::string(backend);
   if (name != serves_kind)

@@ -8,6 +8,20 @@
 #include "imports/making_records.hpp"
 
 namespace assay::host::imports {
+
+// Each is in the file of its format.
+ImportedRun read_nccl_tests(std::string_view text, const ImportOptions& options);
+ImportedRun read_nvbench(std::string_view text, const ImportOptions& options);
+ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options);
+ImportedRun read_pytorch(std::string_view text, const ImportOptions& options);
+ImportedRun read_nccl_json(std::string_view text, const ImportOptions& options);
+ImportedRun read_google_benchmark(std::string_view text, const ImportOptions& options);
+ImportedRun read_pytest_benchmark(std::string_view text, const ImportOptions& options);
+ImportedRun read_hyperfine_csv(std::string_view text, const ImportOptions& options);
+ImportedRun read_nvbench_csv(std::string_view text, const ImportOptions& options);
+ImportedRun read_mlperf(std::string_view text, const ImportOptions& options);
+ImportedRun read_osu(std::string_view text, const ImportOptions& options);
+
 namespace {
 
 constexpr Format formats[] = {

@@ -44,16 +44,4 @@ std::span<const Format> all_formats();
 // By its name, or by what the text looks like. Throws ImportError.
 const Format& format_of(std::string_view text, const std::string& name);
 
-ImportedRun read_nccl_tests(std::string_view text, const ImportOptions& options);
-ImportedRun read_nvbench(std::string_view text, const ImportOptions& options);
-ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options);
-ImportedRun read_pytorch(std::string_view text, const ImportOptions& options);
-ImportedRun read_nccl_json(std::string_view text, const ImportOptions& options);
-ImportedRun read_google_benchmark(std::string_view text, const ImportOptions& options);
-ImportedRun read_pytest_benchmark(std::string_view text, const ImportOptions& options);
-ImportedRun read_hyperfine_csv(std::string_view text, const ImportOptions& options);
-ImportedRun read_nvbench_csv(std::string_view text, const ImportOptions& options);
-ImportedRun read_mlperf(std::string_view text, const ImportOptions& options);
-ImportedRun read_osu(std::string_view text, const ImportOptions& options);
-
 }  // namespace assay::host::imports

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "common/device_kinds.hpp"
+#include "plugin/device_words.hpp"
 #include "telemetry/contention.hpp"
 
 namespace assay::host::doctor {
@@ -384,8 +385,11 @@ const DeviceKind* Facts::kind(std::string_view name) const {
 }
 
 std::string Facts::auto_device() const {
-  for (const KindOfDevice& each : kinds_of_devices)
-    if (const DeviceKind* found = kind(each.name); found && found->is_usable()) return std::string(each.name);
+  std::vector<std::string> others;
+  for (const DeviceKind& each : devices)
+    if (!kind_of_device(each.kind)) others.push_back(each.kind);
+  for (const std::string& each : plugin::kinds_for_auto(others))
+    if (const DeviceKind* found = kind(each); found && found->is_usable()) return each;
   return "";
 }
 

@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "common/child.hpp"
-#include "common/device_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/files.hpp"
 #include "common/usage_error.hpp"
 #include "experiment/resolved.hpp"
 #include "plan/device_probe.hpp"
 #include "plan/experiment_plan.hpp"
+#include "plugin/device_words.hpp"
 #include "plugin/search.hpp"
 
 namespace assay::host::plan {
@@ -117,7 +117,8 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
 
 int describe_device(const DescribeDeviceRequest& request) {
   const std::string& wanted = request.device;
-  if (!is_device_word(wanted)) throw UsageError(fmt::format("--device is '{}'; expected auto, cpu or cuda", wanted));
+  if (!plugin::is_device_word(wanted))
+    throw UsageError(fmt::format("--device is '{}'; expected {}", wanted, plugin::device_words_in_sentence()));
   const experiment::DeviceDescription device = device_of_this_machine(wanted);
   MeasuredPeaks measured = measured_in(earlier_records(request.from), device.name);
   std::optional<ProbedDevice> probed;

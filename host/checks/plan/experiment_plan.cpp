@@ -16,6 +16,7 @@
 #include "common/exit_code.hpp"
 #include "console/mistakes.hpp"
 #include "plan/report.hpp"
+#include "plugin/device_words.hpp"
 #include "plugin/search.hpp"
 #include "record/device_peaks.hpp"
 #include "results/case_text.hpp"
@@ -137,7 +138,7 @@ std::vector<record::CaseRecord> earlier_records(const std::vector<std::string>& 
 }
 
 experiment::DeviceDescription device_asked_for(const std::string& given) {
-  if (is_device_word(given)) return device_of_this_machine(given);
+  if (plugin::is_device_word(given)) return device_of_this_machine(given);
   return experiment::find_device_description(given);
 }
 
@@ -277,6 +278,7 @@ console::RefusedCases refused_by_plugin(const run::LoadedExperiment& loaded,
   for (const experiment::Case& c : loaded.experiment.cases)
     wanted[c.run.device] = wanted[c.run.device] || c.run.ranks == experiment::ranks_all;
   for (const auto& [kind, takes_all] : wanted) {
+    if (kind != "auto" && !kind_of_device(kind)) continue;  // nothing stands in for it: a worker asks the plugin
     if (!takes_all && !may_refuse(loaded, launched, kind)) continue;
     console::RefusedCases here = refused_on(loaded, launched, kind, device_of_this_machine(kind));
     refused.cases += here.cases;

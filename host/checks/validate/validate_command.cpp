@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "common/device_kinds.hpp"
 #include "common/exit_code.hpp"
 #include "common/text_format.hpp"
 #include "common/usage_error.hpp"
+#include "plugin/device_words.hpp"
 #include "plugin/search.hpp"
 #include "validate/validate.hpp"
 
@@ -59,8 +59,8 @@ Request request_of(const ValidateRequest& asked) {
   request.level = level_of(asked);
   request.set = asked.set;
   request.device = asked.device.value_or(request.device);
-  if (!is_device_word(request.device))
-    throw UsageError(fmt::format("--device is '{}'; expected auto, cpu or cuda", request.device));
+  if (!plugin::is_device_word(request.device))
+    throw UsageError(fmt::format("--device is '{}'; expected {}", request.device, plugin::device_words_in_sentence()));
   if (asked.timeout) {
     const double seconds = *asked.timeout;
     if (!(seconds > 0 && seconds < 1e6)) throw UsageError("--timeout is no number of seconds above 0");

@@ -1,5 +1,5 @@
-// The kinds of devices: one row for each. A backend of a further kind is a folder of the sdk, a flag of assay/abi.h and
-// a row here.
+// The kinds of devices that the host knows: one row for each. Other backends are found by their files alone
+// (plugin/device_words.hpp); a flag of assay/abi.h and a row here add what workloads, plans and profilers ask for.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -8,9 +8,9 @@
 #include <cctype>
 #include <cmath>
 
-#include "common/device_kinds.hpp"
 #include "common/files.hpp"
 #include "common/suggest.hpp"
+#include "plugin/device_words.hpp"
 
 namespace assay::host::experiment {
 namespace {
@@ -177,7 +177,7 @@ DeviceDescription read_device_file(const fs::path& file) {
   device.file = name;
   TableReader top(name, &root, "");
   device.kind = top.needed_text("kind");
-  if (!kind_of_device(device.kind))
+  if (device.kind == "auto" || !plugin::is_device_word(device.kind))
     top.refuse("kind", root.get("kind"), fmt::format("is '{}'; expected cuda or cpu", device.kind));
   device.name = top.needed_text("name");
   device.memory_total_mib = top.needed_number("memory_total_mib");

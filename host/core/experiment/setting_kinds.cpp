@@ -2,9 +2,9 @@
 
 #include "common/host_list.hpp"
 
-#include "common/device_kinds.hpp"
 #include "experiment/experiment.hpp"
 #include "experiment/units.hpp"
+#include "plugin/device_words.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -135,7 +135,7 @@ Kind<std::string> word(std::vector<std::string> words) {
 }
 
 Kind<std::string> device_name() {
-  Kind<std::string> kind = word(device_words());
+  Kind<std::string> kind = word(plugin::device_words());
   kind.hint = device_hint;
   return kind;
 }

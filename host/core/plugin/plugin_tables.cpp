@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/device_kinds.hpp"
+#include "plugin/device_words.hpp"
 #include "plugin/entry_check.hpp"
 
 namespace assay::host::plugin {
@@ -102,7 +103,12 @@ WorkloadSchema workload_of(const Json& json) {
   w.metrics = table_of(json.at("metrics"), metric_of);
   w.phases = json.at("phases").get<std::vector<std::string>>();
   w.presets = table_of(json.at("presets"), preset_of);
-  std::erase_if(w.devices, [&](const std::string& kind) { return !json.at(kind).get<bool>(); });
+  const bool runs_on_all =
+      std::erase_if(w.devices, [&](const std::string& kind) { return !json.at(kind).get<bool>(); }) == 0;
+  // Which others are installed may have changed since the tables were read. That a workload names all kinds of the rows
+  // and no other, its worker finds out.
+  if (runs_on_all)
+    for (std::string& kind : other_device_kinds()) w.devices.push_back(std::move(kind));
   w.verifies = json.at("verifies");
   w.starts_cold = json.at("cold");
   w.ranks = static_cast<RanksAre>(json.at("ranks").get<int>());

@@ -1,6 +1,7 @@
 #include "plugin/schema.hpp"
 
 #include "common/device_kinds.hpp"
+#include "plugin/device_words.hpp"
 #include "plugin/entry_check.hpp"
 
 #include <algorithm>
@@ -84,6 +85,8 @@ WorkloadSchema copy_schema(const assay_workload& w, std::uint32_t abi_minor) {
   if (w.device_flags != ASSAY_ANY_DEVICE)
     std::erase_if(schema.devices,
                   [&](const std::string& kind) { return (w.device_flags & kind_of_device(kind)->flag) == 0; });
+  else
+    for (std::string& kind : other_device_kinds()) schema.devices.push_back(std::move(kind));
   schema.verifies = w.verify != nullptr;
   if (!ASSAY_HAS(&w, assay_workload, flags)) return schema;  // built before there were presets
   for (std::uint32_t i = 0; i < w.preset_count; ++i) schema.presets.push_back(copy_preset(*w.presets[i], schema));

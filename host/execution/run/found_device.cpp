@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "common/device_kinds.hpp"
 #include "launch/supervise_group.hpp"
+#include "plugin/device_words.hpp"
 #include "plugin/search.hpp"
 #include "run/group_request.hpp"
 #include "run/scratch_folder.hpp"
@@ -40,9 +40,9 @@ worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesys
   const std::vector<std::string> installed = plugin::installed_device_kinds();
   worker::FoundDevice found;
   std::string note;  // why the device is none of the kinds that come first
-  for (const KindOfDevice& each : kinds_of_devices) {
-    const std::string kind(each.name);
-    const bool is_last = &each == &kinds_of_devices.back();
+  const std::vector<std::string> kinds = plugin::kinds_for_auto(plugin::other_device_kinds());
+  for (const std::string& kind : kinds) {
+    const bool is_last = &kind == &kinds.back();
     if (!is_last && std::find(installed.begin(), installed.end(), kind) == installed.end()) {
       note = fmt::format("no {} backend is installed", kind);
       continue;

@@ -7,8 +7,8 @@
 #include "compare/inputs.hpp"
 #include "compare/metric.hpp"
 #include "imported_run.hpp"
-#include "imports/formats.hpp"
 #include "imports/making_records.hpp"
+#include "readers.hpp"
 
 namespace assay::host::imports {
 namespace {

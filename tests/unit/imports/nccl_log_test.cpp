@@ -4,8 +4,8 @@
 #include <string>
 
 #include "imported_run.hpp"
-#include "imports/formats.hpp"
 #include "imports/log_text.hpp"
+#include "readers.hpp"
 
 namespace assay::host::imports {
 namespace {

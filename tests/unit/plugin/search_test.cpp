@@ -1,12 +1,16 @@
 #include "plugin/search.hpp"
 
 #include "common/files.hpp"
+#include "plugin/device_words.hpp"
 #include "plugin/library_copy.hpp"
 #include "plugin/table_reader.hpp"
+#include "support/files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -61,6 +65,22 @@ TEST(LibraryCopy, HasANameThatLeadsToItInOtherProcesses) {
   EXPECT_EQ(begin,
             "\x7f"
             "ELF");
+}
+
+// A backend is known by the name of its file, whether the host has a row of its kind or not.
+TEST(FindDevice, AnInstalledBackendIsAWordForADevice) {
+  const test::TemporaryFolder backends;
+  for (const char* kind : {"hip", "cpu"})
+    test::put_file(backends / ("libassay_device_" + std::string(kind) + ".so"), "");
+  ::setenv("ASSAY_DEVICE_PATH", "", 1);
+  EXPECT_EQ(device_words(), (std::vector<std::string>{"auto", "cpu", "cuda"}));
+  EXPECT_FALSE(is_device_word("hip"));
+  ::setenv("ASSAY_DEVICE_PATH", backends.path().c_str(), 1);
+  EXPECT_EQ(device_words(), (std::vector<std::string>{"auto", "cpu", "cuda", "hip"}));
+  EXPECT_EQ(device_words_in_sentence(), "auto, cpu, cuda or hip");
+  EXPECT_TRUE(is_device_word("hip") && is_device_word("auto") && !is_device_word("sycl"));
+  EXPECT_EQ(kinds_for_auto(other_device_kinds()), (std::vector<std::string>{"cuda", "hip", "cpu"}));
+  ::unsetenv("ASSAY_DEVICE_PATH");
 }
 
 }  // namespace

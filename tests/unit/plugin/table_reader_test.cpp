@@ -3,6 +3,7 @@
 
 #include "common/files.hpp"
 #include "plugin/entry_check.hpp"
+#include "support/files.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -100,6 +101,17 @@ TEST(Tables, AreTheSameAfterTheWayThroughAText) {
   EXPECT_EQ(read.ranks, RanksAre::cooperating);
   EXPECT_TRUE(read.is_open && read.params[3].words && !read.params[2].words);
   EXPECT_TRUE(read.verifies && read.starts_cold && read.runs_on("cpu") && !read.runs_on("cuda"));
+  // A backend that has been installed since.
+  const test::TemporaryFolder backends;
+  test::put_file(backends / "libassay_device_hip.so", "");
+  WorkloadSchema of_any;
+  of_any.id = "any";
+  const std::string any_line = to_line({"p", "1", "b", 1, 0, 0, {w, of_any}});
+  ::setenv("ASSAY_DEVICE_PATH", backends.path().c_str(), 1);
+  const PluginTables since = tables_from_line(any_line);
+  ::unsetenv("ASSAY_DEVICE_PATH");
+  EXPECT_FALSE(since.workloads.at(0).runs_on("hip")) << "it names its devices";
+  EXPECT_TRUE(since.workloads.at(1).runs_on("hip"));
 }
 
 TEST(TableReader, TellsWhatAFileHoldsOrWhyItCannotBeUsed) {

@@ -6,9 +6,9 @@
 // it supports strides. A written tensor may not share memory with another tensor of the operation, except one that
 // `in_place` names: it may take the place of another with the same address, type, shape and strides.
 //
-// A new operation is a struct in operations/, a row in the list below, a check (common/), a kernel and a call of it for
-// each device. Code that walks the list (backends, audits, mutants, conformance) does not link until it handles the new
-// one.
+// A new operation is a struct in a file of operations/, a row in the list at its end, a check (common/), a kernel and a
+// call of it for each device. Code that walks the list (backends, audits, mutants, conformance) does not link until it
+// handles the new one.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
 #include <assay/compute/operations/account.hpp>
@@ -28,26 +28,21 @@
 #include <utility>
 #include <variant>
 
-// All operations. X(name of the struct in assay::compute::op)
+// All operations: the list at the end of each theme. X(name of the struct in assay::compute::op)
 // clang-format off
-#define ASSAY_OPERATIONS(X)                                                                                     \
-  X(Fill) X(Copy) X(RandomNormal) X(RandomIntegers)                                                             \
-  X(Matmul)                                                                                                     \
-  X(Add) X(Multiply) X(Scale) X(SoftCap) X(ActivationForward) X(ActivationBackward) X(BiasAdd) X(BiasBackward)  \
-  X(SwigluForward) X(SwigluBackward) X(ApplyDropout) X(BiasReluDropoutForward) X(ReluDropoutBackward)           \
-  X(Quantize) X(QuantizeRows) X(QuantizeColumns) X(TransposeEightBits)                                          \
-  X(EmbeddingForward) X(EmbeddingBackward) X(RotaryTable) X(Rotary)                                             \
-  X(HeadNormRotaryForward) X(HeadNormRotaryBackward)                                                            \
-  X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward)            \
-  X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)                                                  \
-  X(SoftmaxForward) X(SoftmaxBackward) X(AttentionForward) X(AttentionBackward)                                 \
-  X(LatentKeysForward) X(LatentKeysBackward)                                                                    \
-  X(RouteForward) X(RouteBackward) X(RoutingLosses) X(GroupRows) X(GatherRows) X(CombineRows)                   \
-  X(GroupedMatmul) X(GroupedWeightGradient) X(WeightedGatedForward) X(WeightedGatedBackward)                    \
-  X(CrossEntropyForward) X(CrossEntropyBackward) X(CrossEntropyInPlace)                                         \
-  X(Sum) X(SumOfSquares) X(MaxAbs) X(CountNonfinite) X(OrderedSum) X(OrderedDot)                                \
-  X(Advance) X(AdamW) X(Sgd) X(MuonMomentum) X(NormalizeRows) X(MuonUpdate) X(UpdateLossScale)                  \
-  X(SpoilPlaces) X(MarkStep)
+#define ASSAY_OPERATIONS(X) \
+  ASSAY_OPERATIONS_OF_DATA(X) \
+  ASSAY_OPERATIONS_OF_PRODUCTS(X) \
+  ASSAY_OPERATIONS_OF_ELEMENTWISE(X) \
+  ASSAY_OPERATIONS_OF_FORMATS(X) \
+  ASSAY_OPERATIONS_OF_EMBEDDING(X) \
+  ASSAY_OPERATIONS_OF_NORMS(X) \
+  ASSAY_OPERATIONS_OF_ATTENTION(X) \
+  ASSAY_OPERATIONS_OF_EXPERTS(X) \
+  ASSAY_OPERATIONS_OF_LOSSES(X) \
+  ASSAY_OPERATIONS_OF_REDUCTIONS(X) \
+  ASSAY_OPERATIONS_OF_OPTIMIZERS(X) \
+  ASSAY_OPERATIONS_OF_ACCOUNT(X)
 // clang-format on
 
 namespace assay::compute {

@@ -40,3 +40,8 @@ struct MarkStep {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_ACCOUNT(X) \
+  X(SpoilPlaces) X(MarkStep)
+// clang-format on

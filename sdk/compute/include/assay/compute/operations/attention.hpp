@@ -130,3 +130,9 @@ struct LatentKeysBackward {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_ATTENTION(X) \
+  X(SoftmaxForward) X(SoftmaxBackward) X(AttentionForward) X(AttentionBackward) X(LatentKeysForward) \
+  X(LatentKeysBackward)
+// clang-format on

@@ -34,3 +34,8 @@ struct RandomIntegers {
 };
 
 }  // namespace assay::compute::op
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_DATA(X) \
+  X(Fill) X(Copy) X(RandomNormal) X(RandomIntegers)
+// clang-format on

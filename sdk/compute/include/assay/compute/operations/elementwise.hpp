@@ -134,3 +134,10 @@ struct ReluDropoutBackward {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_ELEMENTWISE(X) \
+  X(Add) X(Multiply) X(Scale) X(SoftCap) X(ActivationForward) X(ActivationBackward) X(BiasAdd) \
+  X(BiasBackward) X(SwigluForward) X(SwigluBackward) X(ApplyDropout) X(BiasReluDropoutForward) \
+  X(ReluDropoutBackward)
+// clang-format on

@@ -69,3 +69,9 @@ struct HeadNormRotaryBackward {
 };
 
 }  // namespace assay::compute::op
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_EMBEDDING(X) \
+  X(EmbeddingForward) X(EmbeddingBackward) X(RotaryTable) X(Rotary) X(HeadNormRotaryForward) \
+  X(HeadNormRotaryBackward)
+// clang-format on

@@ -179,3 +179,9 @@ inline AdamW adamw_of(const GroupedWeightGradient& op) {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_EXPERTS(X) \
+  X(RouteForward) X(RouteBackward) X(RoutingLosses) X(GroupRows) X(GatherRows) X(CombineRows) \
+  X(GroupedMatmul) X(GroupedWeightGradient) X(WeightedGatedForward) X(WeightedGatedBackward)
+// clang-format on

@@ -59,3 +59,8 @@ struct EightBitRows {
 };
 
 }  // namespace assay::compute::op
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_FORMATS(X) \
+  X(Quantize) X(QuantizeRows) X(QuantizeColumns) X(TransposeEightBits)
+// clang-format on

@@ -56,3 +56,8 @@ struct CrossEntropyInPlace {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_LOSSES(X) \
+  X(CrossEntropyForward) X(CrossEntropyBackward) X(CrossEntropyInPlace)
+// clang-format on

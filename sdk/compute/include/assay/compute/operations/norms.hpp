@@ -97,3 +97,9 @@ struct DropoutAddLayerNormBackward {
 };
 
 }  // namespace assay::compute::op
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_NORMS(X) \
+  X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward) \
+  X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)
+// clang-format on

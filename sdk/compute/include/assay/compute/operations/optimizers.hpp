@@ -108,3 +108,8 @@ struct UpdateLossScale {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_OPTIMIZERS(X) \
+  X(Advance) X(AdamW) X(Sgd) X(MuonMomentum) X(NormalizeRows) X(MuonUpdate) X(UpdateLossScale)
+// clang-format on

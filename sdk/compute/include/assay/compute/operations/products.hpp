@@ -38,3 +38,8 @@ struct Matmul {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_PRODUCTS(X) \
+  X(Matmul)
+// clang-format on

@@ -87,3 +87,8 @@ struct OrderedDot {
 
 }  // namespace op
 }  // namespace assay::compute
+
+// clang-format off
+#define ASSAY_OPERATIONS_OF_REDUCTIONS(X) \
+  X(Sum) X(SumOfSquares) X(MaxAbs) X(CountNonfinite) X(OrderedSum) X(OrderedDot)
+// clang-format on
