@@ -31,6 +31,7 @@ struct Tables {
                        .help("of accumulation_steps: true: each micro-batch's gradients are reduced to the ranks' "
                              "parts, and added up there; false: whole gradients are kept and added up, and reduced "
                              "with the last one")),
+      assay::mesh::replica_params,
       assay::mesh::decoder_params(assay::models::model_params,
                                   parallel::rank_execution_params_from<assay::workload::Execution::graph>,
                                   assay::train::elementwise_optimizer_params),
@@ -50,7 +51,7 @@ struct Tables {
   static constexpr auto metrics =
       assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
                   assay::table(gathered_bytes_metric, shard_padding_bytes_metric), parallel::communication_metrics,
-                  assay::table(parallel::messages_metric, parallel::gathers_taken_metric));
+                  assay::table(parallel::messages_metric, parallel::gathers_taken_metric), parallel::replica_metrics);
 
   static assay::mesh::Strategy strategy(const assay::Case& c);
   static void report_set_up(const auto& launch, const assay::mesh::SetUp& found) {
@@ -66,6 +67,7 @@ assay::mesh::Strategy Tables::strategy(const assay::Case& c) {
   const parallel::WithGathers<parallel::CollectiveSettings> collectives(c);
   assay::mesh::Strategy strategy{.trainer = assay::mesh::decoder_config(c),
                                  .shares = assay::mesh::Shares::blocks,
+                                 .axes = assay::mesh::axes_of(c),
                                  .blocks = {.reshard = c.get<bool>("reshard"),
                                             .prefetch_blocks = c.get<std::int64_t>("prefetch_blocks"),
                                             .micro_batches = c.get<std::int64_t>("accumulation_steps"),

@@ -6,6 +6,7 @@ namespace pipeline_parallel {
 
 using assay::Metric;
 using assay::Param;
+namespace mesh = assay::mesh;
 namespace models = assay::models;
 namespace parallel = assay::parallel;
 
@@ -32,15 +33,17 @@ struct Tables {
                        .help("when a rank starts to receive what comes while it works. beside_work: before that work, "
                              "so that messages travel beside it; between_works: after it, so that a receive which "
                              "waits on the GPU takes no multiprocessors from the products")),
-      assay::mesh::decoder_params(
-          assay::join(models::dimension_params, models::batch_params("sequences in a micro-batch, whatever the ranks"),
+      mesh::replica_params,
+      mesh::decoder_params(
+          assay::join(models::dimension_params,
+                      models::batch_params("sequences in a micro-batch of a replica, whatever the ranks"),
                       models::sequence_params),
           parallel::rank_execution_params, assay::train::elementwise_optimizer_params),
       parallel::collective_params);
   static constexpr auto phases = assay::table(assay::train::forward_phase, assay::train::backward_phase,
                                               assay::phase("bubble"), assay::train::optimizer_phase);
-  static constexpr auto loss_metric =
-      Metric::per_case("loss").help("cross-entropy of the last step, nats, which the last rank has");
+  static constexpr auto loss_metric = Metric::per_case("loss").help(
+      "cross-entropy of the last step, nats, which the last rank has; mean of the replicas");
   static constexpr auto bubble_formula_metric =
       Metric::per_case("bubble_formula")
           .lower_is_better()
@@ -71,25 +74,27 @@ struct Tables {
       assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
                   assay::table(bubble_formula_metric, bubble_by_work_metric, head_layers_metric, stage_layers_metric,
                                kept_micro_batches_metric, sent_bytes_metric),
-                  parallel::communication_metrics, assay::table(parallel::messages_metric));
+                  parallel::communication_metrics, assay::table(parallel::messages_metric), parallel::replica_metrics);
 
-  static assay::mesh::Strategy strategy(const assay::Case& c) {
+  static mesh::Strategy strategy(const assay::Case& c) {
     models::DecoderTrainerConfig config = models::decoder_trainer_config(c);
-    config.model.stages = {.rank = c.rank(),
-                           .ranks = c.rank_count(),
+    const mesh::Axes axes = mesh::axes_of(c);
+    config.model.stages = {.rank = axes.place,
+                           .ranks = axes.ranks,
                            .virtual_stages = c.get<std::int64_t>("virtual_stages"),
                            .balance = c.choice("balance", balances),
                            .receives_beside_work = c.choice("receives", receive_moments) == Receives::beside_work};
-    config = assay::mesh::of_one_batch(c, std::move(config));
+    config = mesh::of_one_batch(c, std::move(config), axes);
     assay::train::require_order(models::pipeline_shape(config.model));
     return {.trainer = std::move(config),
-            .shares = assay::mesh::Shares::stages,
-            .loss = assay::mesh::ReportedLoss::sum_of_ranks,
+            .shares = mesh::Shares::stages,
+            .axes = axes,
+            .loss = mesh::ReportedLoss::sum_of_ranks,
             .graph = assay::workload::is_graph(c),
             .collectives = parallel::CollectiveSettings(c)};
   }
 
-  static void report_set_up(const auto& launch, const assay::mesh::SetUp& found) {
+  static void report_set_up(const auto& launch, const mesh::SetUp& found) {
     const models::DecoderConfig& model = found.trainer.config().model;
     const assay::train::PipelineShape shape = models::pipeline_shape(model);
     const models::StageDivision division = models::stage_division(model);

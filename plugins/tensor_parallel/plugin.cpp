@@ -5,6 +5,8 @@
 namespace tensor_parallel {
 
 using assay::Param;
+namespace mesh = assay::mesh;
+namespace models = assay::models;
 namespace parallel = assay::parallel;
 
 struct Tables {
@@ -20,23 +22,29 @@ struct Tables {
                        .at_most(64)
                        .help("rows are exchanged in so many chunks, and a chunk's exchange runs beside the products "
                              "of the next one; 1: whole")),
-      assay::mesh::decoder_params(assay::models::shared_model_params, parallel::rank_execution_params,
-                                  assay::train::elementwise_optimizer_params),
+      mesh::replica_params,
+      mesh::decoder_params(
+          assay::join(models::dimension_params, models::batch_params("sequences in a step, of each replica"),
+                      models::sequence_params),
+          parallel::rank_execution_params, assay::train::elementwise_optimizer_params),
       parallel::collective_params);
-  static constexpr auto loss_metric =
-      assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, the same on every rank");
+  static constexpr auto loss_metric = assay::Metric::per_case("loss").help(
+      "cross-entropy of the last step, nats, the same on every rank; mean of the replicas");
   static constexpr auto metrics =
       assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
-                  parallel::communication_metrics, assay::table(parallel::messages_metric));
+                  parallel::communication_metrics, assay::table(parallel::messages_metric), parallel::replica_metrics);
 
-  static assay::mesh::Strategy strategy(const assay::Case& c) {
-    assay::models::DecoderTrainerConfig config = assay::models::decoder_trainer_config(c);
-    config.model.split = {.rank = c.rank(),
-                          .ranks = c.rank_count(),
+  static mesh::Strategy strategy(const assay::Case& c) {
+    models::DecoderTrainerConfig config = models::decoder_trainer_config(c);
+    const mesh::Axes axes = mesh::axes_of(c);
+    config.model.split = {.rank = axes.place,
+                          .ranks = axes.ranks,
                           .sequence_parallel = c.get<bool>("sequence_parallel"),
                           .communication_chunks = c.get<std::int64_t>("communication_chunks")};
-    return {.trainer = assay::mesh::of_one_batch(c, std::move(config)),
-            .shares = assay::mesh::Shares::columns,
+    return {.trainer = mesh::of_one_batch(c, std::move(config), axes),
+            .shares = mesh::Shares::columns,
+            .axes = axes,
+            .loss = axes.has_replicas() ? mesh::ReportedLoss::mean_of_ranks : mesh::ReportedLoss::of_rank,
             .graph = assay::workload::is_graph(c),
             .collectives = parallel::CollectiveSettings(c)};
   }

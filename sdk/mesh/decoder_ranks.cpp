@@ -13,12 +13,25 @@
 #include <utility>
 
 namespace assay::mesh {
+namespace {
 
-DecoderRanks::DecoderRanks(const Case& c, const char* name, Strategy strategy)
-    : host_(c.host()), name_(name), strategy_(std::move(strategy)), asked_(c), trainer_(make_trainer()) {
-  const models::DecoderConfig& model = strategy_.trainer.model;
-  if (strategy_.shares == Shares::columns)
-    parts_->share(trainer_.parameters(), models::decoder_shared_range(model, trainer_.parameters(), trainer_.ids()));
+// Of gradients that replicas average: as PyTorch's DDP has it.
+constexpr std::size_t replica_bucket_bytes = std::size_t{25} << 20;
+
+}  // namespace
+
+DecoderRanks::DecoderRanks(const Case& c, const char* name, Strategy strategy, std::int64_t asked_replicas)
+    : host_(c.host()),
+      name_(name),
+      strategy_(std::move(strategy)),
+      asked_replicas_(asked_replicas),
+      asked_(c, strategy_.shares == Shares::blocks ? 0 : asked_replicas),
+      trainer_(make_trainer()) {
+  if (strategy_.shares == Shares::columns) parts_->share(trainer_.parameters(), shared_range());
+  if (strategy_.axes.has_replicas()) {
+    strategy_.collectives.options.members = strategy_.axes.of_replica();
+    replicas_.emplace(trainer_.parameters(), replica_bucket_bytes, shared_range(), within_replica());
+  }
   if (strategy_.update)
     update_.emplace(trainer_, c.rank(), c.rank_count(), *strategy_.update,
                     models::decoder_blocks(trainer_.ids()).resident.parameters);
@@ -31,7 +44,10 @@ models::DecoderTrainer DecoderRanks::make_trainer() {
   switch (strategy_.shares) {
     case Shares::nothing: break;
     case Shares::blocks:
-      blocks_.emplace(config.data_rank, config.data_ranks, strategy_.blocks);
+      if (strategy_.axes.has_replicas())
+        blocks_.emplace(strategy_.axes.place, strategy_.axes.ranks, strategy_.blocks);
+      else
+        blocks_.emplace(config.data_rank, config.data_ranks, strategy_.blocks);
       return models::DecoderTrainer(host_, config, &*blocks_);
     case Shares::columns:
       parts_.emplace(config.model.split.rank, config.model.split.ranks);
@@ -44,7 +60,22 @@ models::DecoderTrainer DecoderRanks::make_trainer() {
   return models::DecoderTrainer(host_, config);
 }
 
+// What ranks complete of their gradients at the end of a step: of columns what every rank has, as terms of a sum; of
+// blocks all.
+train::ElementRange DecoderRanks::shared_range() const {
+  const train::ParameterSet& own = trainer_.parameters();
+  if (blocks_) return {0, own.elements_before(own.all().size())};
+  if (strategy_.shares != Shares::columns) return {};
+  return models::decoder_shared_range(strategy_.trainer.model, own, trainer_.ids());
+}
+
+train::GradientExchange* DecoderRanks::within_replica() {
+  if (blocks_) return &*blocks_;
+  return parts_ ? &*parts_ : nullptr;
+}
+
 train::GradientExchange& DecoderRanks::exchange() {
+  if (replicas_) return *replicas_;
   if (gradients_) return *gradients_;
   if (blocks_) return *blocks_;
   return *parts_;
@@ -52,9 +83,19 @@ train::GradientExchange& DecoderRanks::exchange() {
 
 void DecoderRanks::enqueue_step(const train::StepMarks& marks) {
   if (update_) return update_->enqueue(marks);
-  if (has_stages())
+  if (stages_ && (replicas_ || has_stages()))
     return accounted_step(trainer_, [&] {
-      trainer_.enqueue_stages(stages_->exchange(), marks);
+      if (replicas_) replicas_->begin_step();
+      train::GradientListener* const listener = replicas_ ? replicas_->listener() : nullptr;
+      if (has_stages())
+        trainer_.enqueue_stages(stages_->exchange(), marks, listener);
+      else
+        forward_and_backward(trainer_, marks, listener);
+      if (replicas_) {
+        // The phase of waits is the pipeline's bubble, of which this is no part.
+        const auto phase = marks.phase(train::optimizer_phase);
+        replicas_->finish();
+      }
       update_if_there_is_one(trainer_, marks);
     });
   if (stages_) return training_step(trainer_, marks);
@@ -70,7 +111,7 @@ void DecoderRanks::enqueue_without_communication() {
   });
 }
 
-// Of ranks that split products or layers the record adds up the work: all have the batch once.
+// Of ranks that split products or layers the record adds up the work: all of a replica have its batch once.
 Work DecoderRanks::work() const {
   const models::DecoderConfig& model = strategy_.trainer.model;
   Work work = models::decoder_training_work(model);
@@ -151,6 +192,10 @@ void DecoderRanks::set_up(const Launch& launch) {
       launch, [&] { parallel::enqueue_beside_collectives(trainer_, strategy_.left_multiprocessors, enqueue); },
       setup_moments(launch));
   if (!steps_.communicate()) open_communicator(steps_, host_, launch, strategy_.collectives, trainer_);
+  if (strategy_.axes.has_replicas()) {
+    open_between_replicas(steps_, host_, launch, strategy_.collectives, strategy_.axes.of_place());
+    parallel::register_gradients(*steps_.between_replicas(), trainer_);
+  }
   if (parts_ || stages_)
     steps_.communicator().register_memory(trainer_.activation_memory().data(), trainer_.activation_memory().bytes());
   choose_bucket_bytes(launch);
@@ -163,7 +208,7 @@ void DecoderRanks::set_up(const Launch& launch) {
 void DecoderRanks::begin() {
   if (update_) update_->clear();
   if (strategy_.begins_from_rank_0) parallel::broadcast_parameters(trainer_, steps_.communicator());
-  steps_.communicator().take_totals();  // from here on they count steps alone
+  steps_.forget_totals();  // from here on they count steps alone
 }
 
 void DecoderRanks::note_memory(const char* moment) const {
@@ -211,6 +256,7 @@ void DecoderRanks::reach_ranks(bool silent) {
   if (blocks_) blocks_->use(communicator);
   if (parts_) parts_->use(communicator);
   if (stages_) stages_->use(communicator);
+  if (replicas_) replicas_->use(silent ? nullptr : steps_.between_replicas());
   // These two have a communicator in any case, which is silent by itself.
   if (gradients_) gradients_->use(steps_.communicator());
   if (update_) update_->use(steps_.communicator());
@@ -239,7 +285,7 @@ double DecoderRanks::reported_loss() const {
   if (strategy_.loss == ReportedLoss::of_rank) return loss;
   const double mean = comm::mean_of_ranks(host_, name_ + ".loss", loss);
   if (strategy_.loss == ReportedLoss::mean_of_ranks) return mean;
-  return static_cast<double>(comm::ranks_of(host_).rank_count) * mean;
+  return static_cast<double>(comm::ranks_of(host_).rank_count / strategy_.axes.replicas) * mean;
 }
 
 }  // namespace assay::mesh

@@ -28,6 +28,8 @@ void validate(const Strategy& strategy) {
         refuse("shares tokens, and a rank's gradients are terms of a sum; expected gradients that are summed");
       break;
   }
+  if (strategy.axes.has_replicas() && (strategy.shares == Shares::nothing || strategy.shares == Shares::tokens))
+    refuse("has replicas, and shares no blocks, columns or stages; leave axes out");
   if (strategy.gathers != parallel::Gathers::any_memory && strategy.shares != Shares::blocks && !update)
     refuse("gathers no parameters; leave gathers out");
 }

@@ -111,10 +111,20 @@ Verified DecoderRanks::check_replicas(const Launch& launch) {
           average.in_part || own.in_part};
 }
 
+void DecoderRanks::check_axes() const {
+  if (asked_replicas_ == 0) return;
+  const std::int64_t ranks = comm::ranks_of(host_).rank_count, sharing = steps_.communicator().size();
+  if (sharing * asked_replicas_ != ranks)
+    throw Error(ASSAY_WRONG_RESULT, std::to_string(sharing) + " of " + std::to_string(ranks) +
+                                        " ranks share a model, the experiment asks for " +
+                                        std::to_string(asked_replicas_) + " replicas");
+}
+
 Verified DecoderRanks::verify(const Launch& launch) {
   const verification::Unmeasured unmeasured(trainer_.backend());
   begin_part(host_, "data");
   asked_.check(trainer_.config());
+  check_axes();
   const auto check = [&](const verification::SharedModel& shared) {
     return verification::check_whole_model(host_, name_, trainer_, shared, steps_, launch,
                                            [&] { enqueue_step(train::StepMarks(launch)); });

@@ -136,7 +136,7 @@ std::uint64_t DecoderPipeline::sent_bytes() const {
 
 void DecoderPipeline::work(Backend& b, const PipelineAction& a, const Tensor& ids, const Tensor& labels,
                            std::int64_t valid_rows, train::StageExchange* ranks, const train::StepMarks& marks,
-                           const InFlight& messages) const {
+                           train::GradientListener* listener, const InFlight& messages) const {
   const Tensor sent = a.sends ? plan_[sent_[messages.next_send]] : Tensor();
   const Tensor received = a.read_place >= 0 ? plan_[received_[static_cast<std::size_t>(a.read_place)]] : Tensor();
   if (ranks && (sent || received)) {
@@ -158,20 +158,23 @@ void DecoderPipeline::work(Backend& b, const PipelineAction& a, const Tensor& id
   } else {
     const auto phase = marks.phase(train::backward_phase);
     if (received) b.run(op::Copy{.to = chunk.stage_gradient(), .from = received});
-    chunk.backward(b, own_ids, own_labels, valid_rows, nullptr, a.micro_batch);
+    // Of several chunks none knows how far the others' gradients are.
+    const bool is_last = chunks_.size() == 1 && a.micro_batch + 1 == config_.accumulation_steps;
+    chunk.backward(b, own_ids, own_labels, valid_rows, is_last ? listener : nullptr, a.micro_batch);
     if (sent) b.run(op::Copy{.to = sent, .from = chunk.stage_gradient()});
   }
 }
 
 void DecoderPipeline::enqueue(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
-                              train::StageExchange* ranks, const train::StepMarks& marks) const {
+                              train::StageExchange* ranks, const train::StepMarks& marks,
+                              train::GradientListener* listener) const {
   InFlight messages{std::vector<train::StageExchange::Ticket>(received_.size(), 0),
                     std::vector<train::StageExchange::Ticket>(sent_.size(), 0)};
   if (!has_head()) b.run(op::Fill{.x = plan_[loss_], .value = 0.0});
   for (const PipelineAction& a : schedule_.actions()) {
     switch (a.kind) {
       case ActionKind::forward:
-      case ActionKind::backward: work(b, a, ids, labels, valid_rows, ranks, marks, messages); break;
+      case ActionKind::backward: work(b, a, ids, labels, valid_rows, ranks, marks, listener, messages); break;
       case ActionKind::send:
         if (ranks) messages.sent[messages.next_send] = ranks->send(plan_[sent_[messages.next_send]], a.peer);
         messages.next_send = (messages.next_send + 1) % sent_.size();

@@ -87,11 +87,12 @@ double steady_seconds() {
 
 std::array<double, comm::timed_rounds> time_gatherings(const TrialGround& ground, const GatherTrial& trial,
                                                        MemoryKind kind) {
-  const std::size_t ranks = static_cast<std::size_t>(comm::ranks_of(ground.host).rank_count),
-                    rank = static_cast<std::size_t>(comm::ranks_of(ground.host).rank);
   const std::size_t most = *std::max_element(trial.bytes.begin(), trial.bytes.end());
   comm::CollectiveMemory whole, part;  // go after the communicator, and it after its graph
   const std::unique_ptr<comm::Communicator> communicator = ground.open(kind == MemoryKind::copy_engines);
+  // Those of the case, or of a replica.
+  const auto ranks = static_cast<std::size_t>(communicator->size()),
+             rank = static_cast<std::size_t>(communicator->rank());
   const auto take = [&](comm::CollectiveMemory& memory, std::size_t bytes) {
     memory = comm::CollectiveMemory(ground.host, *communicator, comm::registration_of(kind), ASSAY_MEMORY_COMMUNICATION,
                                     bytes, "gatherings that are tried");
@@ -138,9 +139,12 @@ GatherChoice choose_gathers(const TrialGround& ground, const std::string& name, 
   std::string key;
   std::unique_ptr<compute::KeptChoices> kept;
   if (kinds.size() > 1 && !comm::carries_nothing_out(ground.host)) {
-    const std::string library = ground.open(false)->description();
+    const std::unique_ptr<comm::Communicator> communicator = ground.open(false);
+    const std::string library = communicator->description();
+    const bool is_whole = communicator->size() == comm::ranks_of(ground.host).rank_count;
     kept = compute::open_kept_choices(ground.host, "collectives", library);
-    key = comm::choice_key(ground.host, "all_gather", library, trial.graph, text_of(trial));
+    key = comm::choice_key(ground.host, "all_gather", library, trial.graph, text_of(trial)) +
+          (is_whole ? "" : ", of which " + std::to_string(communicator->size()) + " share a model");
   }
   const comm::MeasuredChoice choice = comm::choose_by_time(ground.host, name, key, kept.get(), timed);
   return {kinds[choice.kind], "gathers = \"" + std::string(timed[choice.kind].name) + "\": " + choice.text};

@@ -28,9 +28,10 @@ constexpr const char* recomputation = "activation_checkpointing";
 
 }  // namespace
 
-AskedDecoder::AskedDecoder(const Case& c)
+AskedDecoder::AskedDecoder(const Case& c, std::int64_t batches)
     : optimizer_(c.get<std::string>("optimizer")),
       seed_(c.seed()),
+      batches_(batches),
       documents_(models::documents_of(c, c.get<std::int64_t>("context_length"))) {
   for (const char* of :
        {"d_model", "d_ff", "layers", "heads", "kv_heads", "head_dim", "vocab_size", "batch_size", "context_length",
@@ -145,6 +146,8 @@ void AskedDecoder::check(const models::DecoderTrainerConfig& found) const {
   if (found.model.documents != documents_)
     refuse(text_of_documents(found.model.documents), text_of_documents(documents_));
   if (found.optimizer.name != optimizer_) refuse("optimizer " + std::string(found.optimizer.name), optimizer_);
+  if (batches_ > 0 && found.data_ranks != batches_)
+    refuse("batches " + std::to_string(found.data_ranks), std::to_string(batches_));
   if (found.seed != seed_) refuse("seed " + std::to_string(found.seed), std::to_string(seed_));
 }
 

@@ -172,7 +172,9 @@ std::string check_parts(const Host& host, std::string_view name, const models::D
       comm::exchange(host, of + ".hashes", same_batch ? hash_of_part(0) : own_data(trainer).hash);
   if (trainer.config().data_rank == 0)
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      const std::int64_t part = static_cast<std::int64_t>(rank) % trainer.config().data_ranks;
+      // Ranks that share one part follow one another.
+      const std::int64_t part =
+          static_cast<std::int64_t>(rank) * trainer.config().data_ranks / static_cast<std::int64_t>(ranks.size());
       if (ranks[rank] != hash_of_part(part)) wrong_rank = static_cast<std::int32_t>(rank);
     }
   wrong_rank = comm::exchange(host, of + ".verdict", wrong_rank)[0];

@@ -114,14 +114,16 @@ void GatheredCheck::add(const compute::Tensor& own, const compute::Tensor& gathe
 std::string GatheredCheck::check(const Host& host, const std::string& name, const std::string& when) const {
   std::int64_t wrong_rank = -1;
   const auto of_ranks = comm::gather<std::uint64_t>(host, name, hashes_);
+  const std::size_t sharing = hashes_.size() - 1;
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank)
-    for (std::size_t owner = 0; owner < of_ranks.size(); ++owner)
-      if (of_ranks[rank][1 + owner] != of_ranks[owner][0]) wrong_rank = static_cast<std::int64_t>(rank);
+    for (std::size_t owner = 0; owner < sharing; ++owner)
+      if (of_ranks[rank][1 + owner] != of_ranks[rank / sharing * sharing + owner][0])
+        wrong_rank = static_cast<std::int64_t>(rank);
   wrong_rank = comm::exchange(host, name + ".verdict", wrong_rank)[0];
   if (wrong_rank >= 0)
     throw Error(ASSAY_WRONG_RESULT, "what rank " + std::to_string(wrong_rank) +
                                         " gathers of the weights is not what their owners have " + when);
-  return "what " + std::to_string(hashes_.size() - 1) +
+  return "what " + std::to_string(sharing) +
          " ranks gather of the weights is identical to the bit with what their owners have " + when + "; ";
 }
 

@@ -40,7 +40,7 @@ std::vector<SharedParameters::Piece> SharedParameters::pieces() const {
     pieces.push_back({parts_[id].whole, own().value(id).flat(), copy ? own().compute(id).flat() : Tensor(),
                       [this, id](const Tensor& whole) { return part_of(id, whole); }});
   for (std::size_t block = 0; blocks_ && block < blocks_->count(); ++block)
-    for (const BlockShards::Held& held : blocks_->shards(block).held_by(mine_.config().data_rank)) {
+    for (const BlockShards::Held& held : blocks_->shards(block).held_by(blocks_->rank())) {
       const std::int64_t begin = blocks_->kept(block).begin + held.shard.begin;
       pieces.push_back({held.parameter, own().values({begin, begin + held.elements()}),
                         copy ? copy.slice(0, begin, held.elements()) : Tensor(),
@@ -58,7 +58,7 @@ std::vector<SharedParameters::Range> SharedParameters::held_by(std::int64_t rank
     ranges.push_back({all_.all()[parts_[id].whole].offset + first, own().all()[id].offset, count});
   }
   for (std::size_t block = 0; blocks_ && block < blocks_->count(); ++block)
-    for (const BlockShards::Held& held : blocks_->shards(block).held_by(rank))
+    for (const BlockShards::Held& held : blocks_->shards(block).held_by(rank % blocks_->ranks()))
       ranges.push_back({all_.all()[held.parameter].offset + held.first, blocks_->kept(block).begin + held.shard.begin,
                         held.elements()});
   return ranges;
@@ -68,7 +68,7 @@ std::string SharedParameters::take_weights(const std::string& name, const std::s
                                            const parallel::RankSteps& steps) const {
   if (blocks_) return take_blocks(name, when, steps);
   if (mine_.config().model.is_pipelined()) return take_stages(name, when, steps);
-  const std::int64_t ranks = comm::ranks_of(host_).rank_count;
+  const std::int64_t ranks = steps.communicator().size();
   GatheredCheck gathered_as_kept(backend(), ranks);
   const auto take = [&](const DecoderPart& part, const Tensor& mine_of, const Tensor& whole_of) {
     if (part.dimension < 0) return backend().run(op::Copy{.to = whole_of, .from = mine_of});
@@ -95,7 +95,7 @@ std::string SharedParameters::take_weights(const std::string& name, const std::s
 
 std::string SharedParameters::take_blocks(const std::string& name, const std::string& when,
                                           const parallel::RankSteps& steps) const {
-  GatheredCheck gathered_as_kept(backend(), mine_.config().data_ranks);
+  GatheredCheck gathered_as_kept(backend(), blocks_->ranks());
   for (std::size_t block = 0; block < blocks_->count(); ++block) {
     const Tensor gathered = blocks_->gather(backend(), block);
     steps.wait(mine_);

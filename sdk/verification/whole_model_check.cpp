@@ -24,8 +24,13 @@ using train::ParameterSet;
 
 namespace {
 
-// The whole model of a rank's, on one rank.
-models::DecoderTrainerConfig whole_config(models::DecoderTrainerConfig config) {
+// The whole model of a rank's, on one rank. Where ranks share a batch, it trains on those of all replicas: the gradient
+// of their mean loss is the mean of their gradients, as each has as many labels.
+models::DecoderTrainerConfig whole_config(models::DecoderTrainerConfig config, bool shares_batch) {
+  if (shares_batch) {
+    config.model.accumulation_steps *= config.data_ranks;
+    config.data_rank = 0, config.data_ranks = 1;
+  }
   config.model.split = {};
   config.model.context = {};
   config.model.stages = {};
@@ -58,9 +63,16 @@ class WholeModelCheck {
                            const std::function<Tensor(ParameterSet::Id)>& tensor) const;
   void spoil_step() const;
   void take_whole_step(const std::vector<Tensor>& experts_by_layer);
-  void take_rate_of_first_rank(int index);
+  void take_common_rate(int index);
+  std::string check_replicas(const std::string& when) const;
 
   compute::Backend& backend() const { return mine_.backend(); }
+  // Of a model that some of the ranks share.
+  std::int64_t replicas() const {
+    if (shared_.blocks) return comm::ranks_of(host_).rank_count / shared_.blocks->ranks();
+    return shared_.one_batch ? mine_.config().data_ranks : 1;
+  }
+  std::int64_t ranks_of_replica() const { return comm::ranks_of(host_).rank_count / replicas(); }
   const models::DecoderConfig& config() const { return mine_.config().model; }
   const ParameterSet& own() const { return mine_.parameters(); }
   const ParameterSet& all() const { return whole_->parameters(); }
@@ -99,22 +111,24 @@ void WholeModelCheck::spread_norms() {
   mine_.parameters().refresh_compute_copy(backend());
 }
 
-// Where ranks have weights in common: the visible rate of rank 0's gradients becomes that of all, so that these weights
-// stay the same.
-void WholeModelCheck::take_rate_of_first_rank(int index) {
+// Where ranks have weights in common: the visible rate of one rank's gradients becomes that of all, so that these
+// weights stay the same. Of blocks and stages those have that are at one place of their replicas.
+void WholeModelCheck::take_common_rate(int index) {
+  const bool are_own = shared_.blocks || shared_.in_stages;
+  if (are_own && replicas() == 1) return;
+  const std::int64_t first = are_own ? comm::ranks_of(host_).rank % ranks_of_replica() : 0;
   const Tensor rate_of_rank = mine_.optimizer().learning_rate();
   float rate = 0;
   backend().download(&rate, rate_of_rank);
-  rate = comm::exchange(host_, name_ + ".rate." + std::to_string(index), rate)[0];
+  rate = comm::exchange(host_, name_ + ".rate." + std::to_string(index), rate)[static_cast<std::size_t>(first)];
   backend().run(op::Fill{.x = rate_of_rank, .value = double{rate}});
 }
 
 std::string WholeModelCheck::check_updates() {
   begin_part(host_, "optimizer");
   mine_.start();
-  return "each rank's part: " + check_updates_of_rank(mine_, steps_, step_, verified_steps, [&](int index) {
-           if (!shared_.blocks && !shared_.in_stages) take_rate_of_first_rank(index);
-         });
+  return "each rank's part: " +
+         check_updates_of_rank(mine_, steps_, step_, verified_steps, [&](int index) { take_common_rate(index); });
 }
 
 // Steps of a visible size have learnt a small batch by heart: probabilities are then nearly those of its labels, and
@@ -170,12 +184,13 @@ Verified WholeModelCheck::check_gradients(const std::string& when) {
   return compare_averages(when, routing);
 }
 
-// The loss of ranks with a part of the tokens each is their terms of the mean; of stages the last rank has it.
+// The loss of ranks with a part of the tokens each is their terms of the mean; of stages the last rank has it. Else
+// each has its replica's.
 Verified WholeModelCheck::compare_parts(const std::string& when) {
   double loss = mine_.last_loss();
-  if (config().shares_context() || shared_.in_stages)
-    loss = static_cast<double>(comm::ranks_of(host_).rank_count) *
-           comm::mean_of_ranks(host_, name_ + ".loss." + when, loss);
+  const bool are_terms = config().shares_context() || shared_.in_stages;
+  if (are_terms || replicas() > 1) loss = comm::mean_of_ranks(host_, name_ + ".loss." + when, loss);
+  if (are_terms) loss *= static_cast<double>(ranks_of_replica());
   const Outcome found = outcome_of_gradients(backend(), own(), loss);
   const auto expected = [&](std::size_t id) {
     return parameters_->part_of(id, all().gradient(parameters_->whole_id(id)));
@@ -234,13 +249,23 @@ std::string WholeModelCheck::check_common(const std::string& what, const std::st
   return of + " " + shared_.same;
 }
 
+std::string WholeModelCheck::check_replicas(const std::string& when) const {
+  const std::vector<std::uint64_t> hashes = comm::exchange(host_, name_ + ".replicas", hash_of_weights(mine_));
+  const auto share = static_cast<std::size_t>(ranks_of_replica());
+  for (std::size_t rank = share; rank < hashes.size(); ++rank)
+    if (hashes[rank] != hashes[rank % share])
+      throw Error(ASSAY_WRONG_RESULT, when + " rank " + std::to_string(rank) + " has other weights than rank " +
+                                          std::to_string(rank % share) + ", at its place in another replica");
+  return "weights of " + std::to_string(replicas()) + " replicas identical to the bit " + when + "; ";
+}
+
 Verified WholeModelCheck::verify(const Launch& launch) {
   begin_part(host_, "data");
   const std::string finite = check_finite(mine_, mine_.model_of_step());
   const std::string parts = check_parts(host_, name_ + ".parts", mine_);
   begin_part(host_, "whole_model");
   const bool is_there = make_on_all_ranks(host_, name_ + ".whole", [&] {
-    whole_.emplace(host_, whole_config(mine_.config()));
+    whole_.emplace(host_, whole_config(mine_.config(), shared_.one_batch.has_value()));
     whole_->setup(launch);
     parameters_.emplace(host_, mine_, *whole_, shared_);
   });
@@ -260,6 +285,7 @@ Verified WholeModelCheck::verify(const Launch& launch) {
   std::string weights = parameters_->take_weights(name_, after, steps_);
   if (!shared_.blocks && !shared_.in_stages)
     weights += check_common("weights", after, [&](ParameterSet::Id id) { return own().value(id); });
+  if (replicas() > 1) weights += check_replicas(after);
   take_unseen_labels();
   begin_part(host_, "averages");
   const Verified later = check_gradients(after);

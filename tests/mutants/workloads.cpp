@@ -275,6 +275,13 @@ std::vector<TriedCase> with_cases_of_sources(std::vector<TriedCase> cases) {
   of_sources.push_back({.workload = "mixed_precision:accumulation",
                         .variant = "ring",
                         .params = "operation = \"all_reduce\"\norder = \"ring\"\ndata = \"normal\"\nterms = 100\n"});
+  // Four ranks may also share one model.
+  std::string replicas = decoder_model + "replicas = 2\n";
+  replicas.replace(replicas.find("heads = 2"), 9, "heads = 4");
+  of_sources.push_back({.workload = "fsdp", .variant = "replicas", .params = replicas, .ranks = 4});
+  of_sources.push_back({.workload = "tensor_parallel", .variant = "replicas", .params = replicas, .ranks = 4});
+  replicas.replace(replicas.find("layers = 2"), 10, "layers = 4\naccumulation_steps = 2");
+  of_sources.push_back({.workload = "pipeline_parallel", .variant = "replicas", .params = replicas, .ranks = 4});
   for (TriedCase& c : of_sources) c.of_sources = true;
   std::erase_if(of_sources, [](const TriedCase& c) {
     return std::none_of(all_mutants().begin(), all_mutants().end(), [&](const AnyMutant& m) { return c.tries(m); });

@@ -210,6 +210,10 @@ std::string unknown_kind(const CaseRecord& r) {
       (param_text(r, "variant") == "broadcast" || param_text(r, "optimizer") == "muon"))
     return "its owners send parts one by one, and no figure says how many; of this workload variant = \"baseline\" and "
            "\"zero1\" can be forecast, of optimizers other than muon";
+  if (param_number(r, "replicas", 1) > 1)
+    return "its ranks are replicas of a model that several share, and a forecast knows one of the two axes; records "
+           "with "
+           "replicas = 1 can be forecast";
   const bool is_row =
       std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.workload == r.identity.workload; });
   if (is_row || metric(r, "collectives")) return "";

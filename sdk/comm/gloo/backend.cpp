@@ -12,7 +12,7 @@ assay::comm::Communicator* create(const assay_comm& comm, const assay_device_acc
     throw assay::Error(ASSAY_UNSUPPORTED, "gloo has no copy engines to gather by; take comm = \"nccl\" on a GPU");
   if (options.on_compute_stream)
     throw assay::Error(ASSAY_UNSUPPORTED, "gloo has no streams to put a collective on; leave out stream = \"compute\"");
-  return new assay::comm::gloo_backend::GlooCommunicator(comm);
+  return new assay::comm::gloo_backend::GlooCommunicator(comm, assay::comm::Members(comm, options.members));
 }
 
 }  // namespace

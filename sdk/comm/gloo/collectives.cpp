@@ -175,8 +175,8 @@ void Collectives::all_to_all_v(const void* send, const std::vector<std::size_t>&
       std::uint64_t wanted = 0;
       std::memcpy(&wanted, peer.small_memory.get() + turn % 2 * small_message_bytes, sizeof wanted);
       if (wanted != send_bytes[peer.index])
-        throw Error(ASSAY_COMM_ERROR, "rank " + std::to_string(peer.index) + " expects " + std::to_string(wanted) +
-                                          " bytes of rank " + std::to_string(rank()) + ", which sends " +
+        throw Error(ASSAY_COMM_ERROR, mesh_.name_of(peer.rank()) + " expects " + std::to_string(wanted) + " bytes of " +
+                                          mesh_.name_of(mesh_.rank()) + ", which sends " +
                                           std::to_string(send_bytes[peer.index]));
     };
     trade(

@@ -45,10 +45,10 @@ void require_apart(const std::string& name, const compute::Tensor& send, const c
 
 }  // namespace
 
-GlooCommunicator::GlooCommunicator(const assay_comm& comm) : comm_(comm) {
+GlooCommunicator::GlooCommunicator(const assay_comm& comm, const Members& members) : comm_(comm), members_(members) {
   const PipeSignalBlocked blocked;
-  if (comm.rank_count > 1) {
-    mesh_ = std::make_unique<Mesh>(comm);
+  if (size() > 1) {
+    mesh_ = std::make_unique<Mesh>(comm, members);
     collectives_ = std::make_unique<Collectives>(*mesh_);
     mesh_->meet(comm);
     collectives_->open();
@@ -203,7 +203,7 @@ Ticket GlooCommunicator::all_to_all_v(const compute::Tensor& send, std::span<con
 Ticket GlooCommunicator::send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                                       std::int32_t from) {
   const std::string name =
-      text_of("send_receive", send) + " to rank " + std::to_string(to) + ", from rank " + std::to_string(from);
+      text_of("send_receive", send) + " to " + members_.name_of(to) + ", from " + members_.name_of(from);
   require(send.contiguous() && receive.contiguous(), name, "tensors must be contiguous");
   require(to >= 0 && to < size() && from >= 0 && from < size(), name, "there is no such rank");
   require((to == rank()) == (from == rank()), name, "what this rank sends to itself it must receive from itself");
@@ -227,13 +227,13 @@ void GlooCommunicator::require_other_rank(const std::string& name, const compute
 }
 
 Ticket GlooCommunicator::send(const compute::Tensor& x, std::int32_t to) {
-  const std::string name = text_of("send", x) + " to rank " + std::to_string(to);
+  const std::string name = text_of("send", x) + " to " + members_.name_of(to);
   require_other_rank(name, x, to);
   return enqueue({name, [=, this] { collectives_->send(x.data, x.bytes(), to); }, x.bytes()});
 }
 
 Ticket GlooCommunicator::receive(const compute::Tensor& x, std::int32_t from) {
-  const std::string name = text_of("receive", x) + " from rank " + std::to_string(from);
+  const std::string name = text_of("receive", x) + " from " + members_.name_of(from);
   require_other_rank(name, x, from);
   return enqueue({name, [=, this] { collectives_->receive(x.data, x.bytes(), from); }, x.bytes()});
 }

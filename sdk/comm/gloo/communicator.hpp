@@ -19,15 +19,15 @@ namespace assay::comm::gloo_backend {
 
 class GlooCommunicator final : public Communicator {
  public:
-  explicit GlooCommunicator(const assay_comm& comm);
+  GlooCommunicator(const assay_comm& comm, const Members& members);
   // Collectives that have not ended are given up. Waits up to a second for the other ranks to be done with what this
   // one sent.
   ~GlooCommunicator() override;
 
   const char* backend() const override { return "gloo"; }
   std::string description() const override;
-  std::int32_t rank() const override { return comm_.rank; }
-  std::int32_t size() const override { return comm_.rank_count; }
+  std::int32_t rank() const override { return members_.rank(); }
+  std::int32_t size() const override { return members_.size(); }
   void register_memory(void*, std::size_t) override {}  // TCP sends from any memory
 
   Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction) override;
@@ -65,6 +65,7 @@ class GlooCommunicator final : public Communicator {
   void say_goodbye() noexcept;
 
   const assay_comm& comm_;
+  const Members members_;
   std::unique_ptr<Mesh> mesh_;                // none with one rank
   std::unique_ptr<Collectives> collectives_;  // of the thread
 

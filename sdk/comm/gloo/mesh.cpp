@@ -44,14 +44,18 @@ PipeSignalBlocked::~PipeSignalBlocked() {
   pthread_sigmask(SIG_UNBLOCK, &pipe, nullptr);
 }
 
-Mesh::Mesh(const assay_comm& comm)
-    : rank_(comm.rank), size_(comm.rank_count), timeout_(comm.timeout_ms), address_(comm.address) {
+Mesh::Mesh(const assay_comm& comm, const Members& members)
+    : members_(members),
+      rank_(members.rank()),
+      size_(members.size()),
+      timeout_(comm.timeout_ms),
+      address_(comm.address) {
   try {
     connect(comm);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    throw Error(ASSAY_COMM_ERROR, "Gloo cannot connect rank " + std::to_string(rank_) + " at address " + address_ +
+    throw Error(ASSAY_COMM_ERROR, "Gloo cannot connect " + name_of(rank_) + " at address " + address_ +
                                       " to the other ranks: " + e.what());
   }
 }
@@ -85,7 +89,8 @@ void Mesh::connect(const assay_comm& comm) {
   for (std::size_t c = 0; c < contexts_.size(); ++c)
     for (std::int32_t peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
-      const char* address = all.data() + static_cast<std::size_t>(peer) * mine.size() + place(c, rank_);
+      const auto of_peer = static_cast<std::size_t>(members_.of_case(peer)) * mine.size();
+      const char* address = all.data() + of_peer + place(c, rank_);
       contexts_[c]->getPair(peer)->connect(std::vector<char>(address, address + address_bytes));
     }
 }
@@ -126,7 +131,7 @@ void Mesh::close() noexcept {
 }
 
 Error Mesh::lost(std::int32_t peer, const char* gloo_text, std::chrono::steady_clock::time_point begin) {
-  const std::string rank = "rank " + std::to_string(peer);
+  const std::string rank = name_of(peer);
   {
     const std::lock_guard lock(ending_);
     if (!abort_reason_.empty()) return Error(ASSAY_COMM_ERROR, abort_reason_);

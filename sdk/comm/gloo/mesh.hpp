@@ -8,6 +8,7 @@
 #include <assay/comm.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
+#include <assay/comm/members.hpp>
 #include <assay/plugin.hpp>
 
 #include <array>
@@ -22,18 +23,19 @@ namespace assay::comm::gloo_backend {
 
 class Mesh {
  public:
-  // Connects all ranks of the case: each of them makes its Mesh. Throws assay::Error; the host has the text when a rank
-  // did not come.
-  explicit Mesh(const assay_comm& comm);
-  // Returns on no rank before all have called it: then all have registered what others may send to unasked. (Gloo
-  // forgets an empty message whose memory is not registered yet.)
+  // Connects this rank with the other members: each rank of the case makes its Mesh. Throws assay::Error; the host has
+  // the text when a rank did not come.
+  Mesh(const assay_comm& comm, const Members& members);
+  // Returns on no rank of the case before all have called it: then all have registered what others may send to unasked.
+  // (Gloo forgets an empty message whose memory is not registered yet.)
   void meet(const assay_comm& comm) const;
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
   ~Mesh();
 
-  std::int32_t rank() const { return rank_; }
+  std::int32_t rank() const { return rank_; }  // among the members, as every rank here
   std::int32_t size() const { return size_; }
+  std::string name_of(std::int32_t rank) const { return members_.name_of(rank); }
   std::string description() const;
   ::gloo::transport::Pair& out(std::int32_t peer) { return *context_of(rank_ < peer)->getPair(peer); }
   ::gloo::transport::Pair& in(std::int32_t peer) { return *context_of(rank_ > peer)->getPair(peer); }
@@ -50,6 +52,7 @@ class Mesh {
   std::shared_ptr<::gloo::transport::Context>& context_of(bool first) { return contexts_[first ? 0 : 1]; }
   void connect(const assay_comm& comm);
 
+  const Members members_;
   const std::int32_t rank_, size_;
   const std::chrono::milliseconds timeout_;
   std::string address_, name_;

@@ -26,17 +26,18 @@ Communicator* create(const assay_comm& ranks, const assay_device_access& device,
     throw Error(ASSAY_INVALID_ARGUMENT,
                 fmt::format("at most {} channels for NCCL; expected 1 or more, or 0 for NCCL's own choice",
                             options.max_channels));
+  const Members members(ranks, options.members);
   const std::int64_t number = communicators_made++;
   std::unique_ptr<Library> library = make_cuda_library(stream, options.copy_engines);
   Library& asked = *library;  // lives as long as the session
-  WiredUp made = wire_up(std::move(library), ranks, number, stream, options.max_channels, set_variable, {},
+  WiredUp made = wire_up(std::move(library), ranks, members, number, stream, options.max_channels, set_variable, {},
                          options.on_compute_stream);
   std::string description = fmt::format("NCCL {}", asked.version());
   if (options.max_channels > 0) description += fmt::format(", at most {} channels", options.max_channels);
   if (options.copy_engines) description += ", gathers by copy engines";
   if (options.on_compute_stream) description += ", on the compute stream";
   if (!made.note.empty()) description += "; " + made.note;
-  return new NcclCommunicator(std::move(made.session), ranks.rank, ranks.rank_count, std::move(description));
+  return new NcclCommunicator(std::move(made.session), members.rank(), members.size(), std::move(description));
 }
 
 }  // namespace

@@ -179,9 +179,9 @@ class CudaLibrary final : public Library {
     root = made;
     return answer;
   }
-  Answer split(Comm root, std::int32_t rank, std::int32_t max_channels) override {
+  Answer split(Comm root, std::int32_t group, std::int32_t rank, std::int32_t max_channels) override {
     ncclConfig_t config = config_of(true, max_channels);
-    const ncclResult_t result = ncclCommSplit(nccl(root), /*color=*/0, rank, &child_, &config);
+    const ncclResult_t result = ncclCommSplit(nccl(root), /*color=*/group, rank, &child_, &config);
     // It says ncclSuccess also while it has only begun (NCCL 2.28.9); the root knows better.
     return result == ncclSuccess ? state(root) : answer_of(result);
   }

@@ -101,8 +101,9 @@ class Library {
   virtual Answer make_id(UniqueId& id) = 0;
   virtual Answer start(Comm& root, const UniqueId& id, std::int32_t rank, std::int32_t size,
                        std::int32_t max_channels) = 0;  // root may be set also when it fails
-  // Makes the child of all ranks; its state is the root's. Once for a library.
-  virtual Answer split(Comm root, std::int32_t rank, std::int32_t max_channels) = 0;
+  // Makes the child of all ranks that give one `group`, in the order of their `rank`; its state is the root's. Every
+  // rank of the root calls it, once for a library.
+  virtual Answer split(Comm root, std::int32_t group, std::int32_t rank, std::int32_t max_channels) = 0;
   virtual Comm child() = 0;  // after split() is done
   virtual Answer state(Comm comm) = 0;
   virtual Answer enqueue(Comm comm, const Collective& collective, Stream stream) = 0;

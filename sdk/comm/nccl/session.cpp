@@ -25,9 +25,9 @@ Session::~Session() {
   if (stream_ && !is_on_compute_stream_) library_->destroy(stream_);
 }
 
-std::shared_ptr<Session> Session::open(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute,
-                                       const UniqueId& id, std::int32_t max_channels, Timing timing,
-                                       bool on_compute_stream) {
+std::shared_ptr<Session> Session::open(std::unique_ptr<Library> library, const assay_comm& ranks,
+                                       const Members& members, Stream compute, const UniqueId& id,
+                                       std::int32_t max_channels, Timing timing, bool on_compute_stream) {
   library->enter_thread(false);
   std::shared_ptr<Session> session(new Session(std::move(library), ranks, compute, timing, on_compute_stream));
   session->stream_ = on_compute_stream ? compute : session->library_->make_stream();
@@ -35,7 +35,7 @@ std::shared_ptr<Session> Session::open(std::unique_ptr<Library> library, const a
   session->word_ = session->library_->allocate_zeroed(sizeof(float), session->stream_);
   session->caretaker_ = std::thread([session] { session->care(); });
   try {
-    session->connect(id, max_channels);
+    session->connect(id, members, max_channels);
   } catch (...) {
     session->close();
     throw;
@@ -43,12 +43,12 @@ std::shared_ptr<Session> Session::open(std::unique_ptr<Library> library, const a
   return session;
 }
 
-void Session::connect(const UniqueId& id, std::int32_t max_channels) {
+void Session::connect(const UniqueId& id, const Members& members, std::int32_t max_channels) {
   const auto what = [&] { return fmt::format("the wire-up of {} ranks through NCCL", ranks_.rank_count); };
   call(
       root_, [&] { return library_->start(root_, id, ranks_.rank, ranks_.rank_count, max_channels); }, what);
   call(
-      root_, [&] { return library_->split(root_, ranks_.rank, max_channels); }, what);
+      root_, [&] { return library_->split(root_, members.first(), members.rank(), max_channels); }, what);
   const std::lock_guard nccl(nccl_);
   const std::lock_guard lock(mutex_);
   if (!root_) return;  // aborted in between: the next call says why

@@ -20,6 +20,7 @@
 // full. The caretaker takes them every 50 ms for a moment, and no call wakes it, so that a collective finds them free.
 #pragma once
 #include <assay/comm.h>
+#include <assay/comm/members.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -40,9 +41,10 @@ namespace assay::comm::nccl {
 class Session {
  public:
   // The session belongs to its owner and its caretaker: it lives until close(), and longer where NCCL does not return.
-  static std::shared_ptr<Session> open(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute,
-                                       const UniqueId& id, std::int32_t max_channels, Timing timing = {},
-                                       bool on_compute_stream = false);
+  // Its collectives are of `members`. Every rank of the case opens it, with the members that it belongs to.
+  static std::shared_ptr<Session> open(std::unique_ptr<Library> library, const assay_comm& ranks,
+                                       const Members& members, Stream compute, const UniqueId& id,
+                                       std::int32_t max_channels, Timing timing = {}, bool on_compute_stream = false);
   ~Session();
 
   // ---- the user's thread ----
@@ -70,7 +72,7 @@ class Session {
  private:
   Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute, Timing timing,
           bool on_compute_stream);
-  void connect(const UniqueId& id, std::int32_t max_channels);
+  void connect(const UniqueId& id, const Members& members, std::int32_t max_channels);
   Ticket enqueue(const Collective& collective, const char* what, std::uint64_t bytes, bool after_compute);
   Ticket add_to_series(const Collective& collective, std::uint64_t bytes);
   Ticket enqueue_captured(const Collective& collective, const char* what, std::uint64_t bytes, std::uint64_t capture);

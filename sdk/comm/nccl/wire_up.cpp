@@ -41,15 +41,15 @@ UniqueId share_id(const assay_comm& ranks, std::int64_t number, Library& library
 
 }  // namespace
 
-WiredUp wire_up(std::unique_ptr<Library> library, const assay_comm& ranks, std::int64_t number, Stream compute,
-                std::int32_t max_channels, void (*set_variable)(const char* name, const char* value), Timing timing,
-                bool on_compute_stream) {
+WiredUp wire_up(std::unique_ptr<Library> library, const assay_comm& ranks, const Members& members, std::int64_t number,
+                Stream compute, std::int32_t max_channels, void (*set_variable)(const char* name, const char* value),
+                Timing timing, bool on_compute_stream) {
   const std::vector<Place> places = exchange_places(ranks, number, library->place(ranks.host_name));
   Sharing sharing = decide_sharing(places, ranks.rank);
   // NCCL reads them at its first call in the process, which is below.
   for (const auto& [name, value] : sharing.environment) set_variable(name.c_str(), value.c_str());
   const UniqueId id = share_id(ranks, number, *library);
-  return {Session::open(std::move(library), ranks, compute, id, max_channels, timing, on_compute_stream),
+  return {Session::open(std::move(library), ranks, members, compute, id, max_channels, timing, on_compute_stream),
           std::move(sharing.note)};
 }
 

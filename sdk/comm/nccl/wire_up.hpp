@@ -18,8 +18,8 @@ struct WiredUp {
 
 // Every rank calls it with the same `number`, which distinguishes the communicators of one case. `set_variable` sets an
 // environment variable unless it has a value. Throws assay::Error; without a text where the host has it already.
-WiredUp wire_up(std::unique_ptr<Library> library, const assay_comm& ranks, std::int64_t number, Stream compute,
-                std::int32_t max_channels, void (*set_variable)(const char* name, const char* value),
+WiredUp wire_up(std::unique_ptr<Library> library, const assay_comm& ranks, const Members& members, std::int64_t number,
+                Stream compute, std::int32_t max_channels, void (*set_variable)(const char* name, const char* value),
                 Timing timing = {}, bool on_compute_stream = false);
 
 }  // namespace assay::comm::nccl

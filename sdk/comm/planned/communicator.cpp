@@ -3,6 +3,7 @@
 #include <assay/device.h>
 #include <assay/planning.h>
 #include <assay/comm/communicator.hpp>
+#include <assay/comm/members.hpp>
 
 #include <limits>
 
@@ -28,9 +29,13 @@ class PlannedMemory final : public LibraryMemory {
 
 class PlannedCommunicator final : public Communicator {
  public:
-  PlannedCommunicator(const assay_comm& comm, const assay_device_access& device, const assay_planning& planning,
+  PlannedCommunicator(const Members& members, const assay_device_access& device, const assay_planning& planning,
                       std::string backend)
-      : device_(device), planning_(planning), rank_(comm.rank), size_(comm.rank_count), backend_(std::move(backend)) {
+      : device_(device),
+        planning_(planning),
+        rank_(members.rank()),
+        size_(members.size()),
+        backend_(std::move(backend)) {
     planning_.tell_communicator();
   }
 
@@ -116,7 +121,7 @@ Communicator* create(const assay_comm& comm, const assay_device_access& device, 
     throw Error(ASSAY_UNSUPPORTED, "gloo has no copy engines to gather by; take comm = \"nccl\" on a GPU");
   if (!is_cuda && options.on_compute_stream)
     throw Error(ASSAY_UNSUPPORTED, "gloo has no streams to put a collective on; leave out stream = \"compute\"");
-  return new PlannedCommunicator(comm, device, *planning, is_cuda ? "nccl" : "gloo");
+  return new PlannedCommunicator(Members(comm, options.members), device, *planning, is_cuda ? "nccl" : "gloo");
 }
 
 }  // namespace

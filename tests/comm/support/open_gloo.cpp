@@ -15,12 +15,12 @@ const comm::BackendFactory& gloo_factory(const std::string& library) {
 }
 
 std::unique_ptr<comm::Communicator> open_gloo(const std::string& library, const assay_comm& table,
-                                              const char* device_kind) {
+                                              const char* device_kind, const comm::Options& options) {
   assay_device_api api{};
   api.struct_size = sizeof api;
   api.kind = device_kind;
   const assay_device_access access{sizeof access, &api, nullptr};
-  return std::unique_ptr<comm::Communicator>(gloo_factory(library).create(table, access, nullptr, {}));
+  return std::unique_ptr<comm::Communicator>(gloo_factory(library).create(table, access, nullptr, options));
 }
 
 }  // namespace assay::test

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "e2e/support/sandbox.hpp"
@@ -55,6 +56,28 @@ void expect_verified(const json& r) {
         "differ from the mean of the ranks' own", "each rank's part: optimizer: 3 updates",
         "is identical to the bit with what their owners have after 3 steps"})
     EXPECT_PRED2(contains, r["verify"]["text"], checked);
+}
+
+// Hybrid sharding: ranks 0 and 1 share one replica of two, ranks 2 and 3 the other one; each rank has a batch.
+TEST_F(Fsdp, ReplicasAverageTheGradientsOfTheirParts) {
+  std::vector<json> records = run_cases("precision = \"fp32\"\n", "\"run.ranks\" = [4]\nreplicas = [2, 4]\n" + both);
+  for (json& r : run_cases("precision = \"bf16\"\naccumulation_steps = 2\n",
+                           "\"run.ranks\" = [4]\nreplicas = [2]\nsync_every_micro_batch = [true, false]"))
+    records.push_back(std::move(r));
+  ASSERT_EQ(records.size(), 6u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    expect_verified(r);
+    const std::int64_t replicas = r["axes"]["replicas"];
+    EXPECT_PRED2(contains, r["verify"]["text"],
+                 "weights of " + std::to_string(replicas) + " replicas identical to the bit after 3 steps");
+    const Shards shards(4 / replicas);
+    const std::int64_t kept = shards.elements() / (4 / replicas), width = r["params"]["precision"] == "bf16" ? 2 : 4;
+    EXPECT_EQ(whole(r, "gradient_bytes"), width * kept);
+    EXPECT_EQ(whole(r, "replica_communication_bytes"), width * kept);
+    EXPECT_EQ(whole(r, "replica_messages"), 2);
+  }
 }
 
 TEST_F(Fsdp, EveryNumberOfRanksIsVerifiedAndKeepsAndSendsItsPartToTheByte) {

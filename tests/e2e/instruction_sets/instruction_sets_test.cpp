@@ -56,15 +56,18 @@ std::vector<Small> small_experiments() {
           {"flash-vs-regular-cpu", {}, {"dtype=bf16", "head_dim=64", "seq=128"}},
           {"fsdp-accumulation-cpu", tiny_decoder, {"sync_every_micro_batch=true", "reshard=true", "run.ranks=2"}},
           {"fsdp-cpu", tiny_decoder, {"reshard=true", "run.ranks=2"}},
+          {"fsdp-replicas-cpu", tiny_decoder, {"replicas=2"}},
           {"moe-cpu", {"batch_size=1", "context_length=16"}, {"routing=learned"}},
           {"moe-expert-parallel-cpu", {"batch_size=1", "context_length=16"}, {"routing=learned", "run.ranks=2"}},
           {"muon-cpu", tiny_decoder, {"optimizer=muon", "muon_adjust=match_rms_adamw"}},
           {"mixed-precision-loss-curve-cpu", tiny_study, {"loss_steps=1"}},
           {"mixed-precision-speed-accuracy-cpu", tiny_study, {"precision=fp8"}},
           {"pipeline-parallel-cpu", {"context_length=16"}, {"run.ranks=2", "accumulation_steps=4", "virtual_stages=2"}},
+          {"pipeline-parallel-replicas-cpu", {"context_length=16"}, {"replicas=2", "virtual_stages=1"}},
           {"sharded-muon-cpu", {"context_length=16"}, {"variant=zero1", "run.ranks=2"}},
           {"sharded-optimizer-cpu", tiny_decoder, {"variant=zero1", "run.ranks=2"}},
-          {"tensor-parallel-cpu", tiny_decoder, {"sequence_parallel=true", "run.ranks=2"}}};
+          {"tensor-parallel-cpu", tiny_decoder, {"sequence_parallel=true", "run.ranks=2"}},
+          {"tensor-parallel-replicas-cpu", tiny_decoder, {"replicas=2"}}};
 }
 
 class InstructionSets : public Sandbox, public testing::WithParamInterface<InstructionSet> {

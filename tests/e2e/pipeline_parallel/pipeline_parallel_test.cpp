@@ -80,6 +80,35 @@ TEST_F(PipelineParallel, ShortPipelinesAndLayersThatDifferAreVerified) {
       "\"run.ranks\" = [2, 4]\naccumulation_steps = [1, 3]", 4);
 }
 
+// Ranks 0 and 1 are the stages of one replica of two, ranks 2 and 3 of the other one; and each rank a whole replica.
+TEST_F(PipelineParallel, ReplicasAverageTheGradientsOfTheirBatches) {
+  constexpr std::int64_t micro_batches = 4;
+  std::vector<json> records =
+      run_cases("layers = 4\naccumulation_steps = 4\nprecision = \"fp32\"\n", "\"run.ranks\" = [4]\nreplicas = [2, 4]");
+  for (json& r : run_cases("layers = 5\naccumulation_steps = 4\nprecision = \"bf16_pure\"\nvirtual_stages = 2\n",
+                           "\"run.ranks\" = [4]\nreplicas = [2]"))
+    records.push_back(std::move(r));
+  ASSERT_EQ(records.size(), 3u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+    const std::int64_t replicas = r["axes"]["replicas"];
+    EXPECT_PRED2(contains, r["verify"]["text"],
+                 "weights of " + std::to_string(replicas) + " replicas identical to the bit after 3 steps");
+    EXPECT_EQ(metric(r, "replica_messages"), 1);
+    const auto tokens = static_cast<double>(replicas * micro_batches * batch * context);
+    EXPECT_NEAR(r["rates"]["items_per_s"].get<double>() * r["phases"]["step"]["mean_ms"].get<double>() / 1000, tokens,
+                0.02 * tokens);
+    if (r["params"]["precision"] != "fp32") continue;
+    const std::int64_t sent = replicas == 4 ? 0 : 2 * micro_batches;
+    EXPECT_EQ(metric(r, "messages"), sent + 1);
+    EXPECT_EQ(metric(r, "communication_bytes"),
+              sent * batch * context * d * 4 + metric(r, "replica_communication_bytes"));
+    EXPECT_DOUBLE_EQ(metric(r, "bubble_formula"), replicas == 4 ? 0.0 : 1.0 / (micro_batches + 1));
+  }
+}
+
 TEST_F(PipelineParallel, BothFormatsOfBf16AndTheLossInChunksAreVerified) {
   expect_verified("layers = 4\naccumulation_steps = 4\nloss_chunks = 3\nexecution = \"graph\"\n",
                   "\"run.ranks\" = [2]\nprecision = [\"bf16\", \"bf16_pure\"]\nvirtual_stages = [1, 2]", 4);

@@ -127,6 +127,11 @@ INSTANTIATE_TEST_SUITE_P(
                  .run = "ranks = 2\nthreads = 1",
                  .sweep = "sequence_parallel = [false, true]\nprecision = [\"fp32\", \"bf16\"]\n"
                           "communication_chunks = [1, 3]"}},
+        Trained{"replicas",
+                {.plugin = "tensor_parallel",
+                 .params = even_decoder + "replicas = 2\n",
+                 .run = "ranks = 4\nthreads = 1",
+                 .sweep = "sequence_parallel = [false, true]"}},
         Trained{"context_parallel",
                 {.plugin = "context_parallel",
                  .params = even_decoder,

@@ -54,8 +54,9 @@ TEST_F(Silence, IsKeptByEachWorkloadThatOffersIt) {
         Offered{"sharded_optimizer", small_decoder, "variant = \"zero1\""},
         Offered{"sharded_optimizer", small_decoder, "variant = \"broadcast\""},
         Offered{"fsdp", small_decoder, "reshard = true"}, Offered{"tensor_parallel", small_decoder, ""},
-        Offered{"context_parallel", small_decoder, ""},
+        Offered{"tensor_parallel", small_decoder, "replicas = 2"}, Offered{"context_parallel", small_decoder, ""},
         Offered{"pipeline_parallel", two_stages, "accumulation_steps = 2"},
+        Offered{"pipeline_parallel", two_stages, "accumulation_steps = 2\nreplicas = 2"},
         Offered{"encoder_decoder", small_encoder_decoder, ""}}) {
     const char* const plugin = offered.plugin;
     std::string params = offered.params;

@@ -90,6 +90,35 @@ TEST_F(TensorParallel, EveryNumberOfRanksIsVerifiedAndKeepsAndSendsItsPartToTheB
   }
 }
 
+// Ranks 0 and 1 share one replica of two, ranks 2 and 3 the other one.
+TEST_F(TensorParallel, ReplicasAverageTheGradientsOfTheirBatches) {
+  std::vector<json> records =
+      run_cases("precision = \"fp32\"\n", "\"run.ranks\" = [4]\nreplicas = [2, 4]\nsequence_parallel = [true, false]");
+  for (json& r : run_cases("precision = \"bf16\"\naccumulation_steps = 2\nqk_norm = true\nexecution = \"graph\"\n",
+                           "\"run.ranks\" = [4]\nreplicas = [2]\noptimizer = [\"adamw\", \"sgd\"]"))
+    records.push_back(std::move(r));
+  ASSERT_EQ(records.size(), 6u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    expect_verified_parts(r);
+    const std::int64_t replicas = r["axes"]["replicas"];
+    EXPECT_PRED2(contains, r["verify"]["text"],
+                 "weights of " + std::to_string(replicas) + " replicas identical to the bit after 3 steps");
+    if (r["params"]["precision"] == "bf16") continue;
+    const Split split{.ranks = 4 / replicas, .width = 4, .by_rows = r["axes"]["sequence_parallel"]};
+    EXPECT_EQ(whole(r, "parameters"), Split::parameters);
+    EXPECT_EQ(whole(r, "parameter_bytes"), 4 * split.kept());
+    // Of norms that a replica's ranks have summed there is a second average.
+    EXPECT_EQ(whole(r, "replica_messages"), split.ranks > 1 && split.by_rows ? 2 : 1);
+    EXPECT_EQ(whole(r, "replica_communication_bytes"), 4 * split.kept());
+    EXPECT_EQ(whole(r, "messages"), split.messages() + whole(r, "replica_messages"));
+    EXPECT_EQ(whole(r, "communication_bytes"), split.bytes() + whole(r, "replica_communication_bytes"));
+    EXPECT_NEAR(r["rates"]["items_per_s"].get<double>() * r["phases"]["step"]["mean_ms"].get<double>() / 1000,
+                static_cast<double>(replicas * Split::rows), 0.02 * static_cast<double>(replicas * Split::rows));
+  }
+}
+
 TEST_F(TensorParallel, GroupedQueriesBiasesRecomputationAndEachOptimizerAreVerified) {
   const auto records = run_cases(
       "kv_heads = 2\nqkv_bias = true\nqk_norm = true\nattention_sinks = true\nsliding_window = 5\nprecision = "

@@ -65,6 +65,54 @@ TEST(Gloo, LongVectorsAreCutAndPutTogether) {
   });
 }
 
+// Two pairs of neighbours, and two of every other rank, the last one in another order.
+TEST(Gloo, CommunicatorsOfSubsetsCollectAmongTheirMembersAlone) {
+  on_ranks(4, [](comm::Communicator& all, const assay_comm& table) {
+    const auto of = [&](std::vector<std::int32_t> members) {
+      return open_gloo(ASSAY_TEST_GLOO, table, "cpu", {.members = std::move(members)});
+    };
+    const std::int32_t r = table.rank;
+    const auto pair = of({r / 2 * 2, r / 2 * 2 + 1});
+    const auto others = of(r % 2 == 0 ? std::vector{0, 2} : std::vector{3, 1});
+    EXPECT_EQ(std::pair(pair->rank(), pair->size()), std::pair(r % 2, 2));
+    EXPECT_EQ(std::pair(others->rank(), others->size()), std::pair(r == 2 || r == 1 ? 1 : 0, 2));
+    EXPECT_EQ(others->description(), all.description());
+    // Both at a time, beside one of all.
+    std::vector<float> mine{static_cast<float>(1 << r)}, in_pair(2), in_others = mine, in_all = mine;
+    const comm::Ticket gathered = pair->all_gather(tensor(mine, DType::f32), tensor(in_pair, DType::f32));
+    others->wait(others->all_reduce(tensor(in_others, DType::f32), tensor(in_others, DType::f32), Reduction::average));
+    all.wait(all.all_reduce(tensor(in_all, DType::f32), tensor(in_all, DType::f32), Reduction::sum));
+    pair->wait(gathered);
+    EXPECT_EQ(in_pair, (r < 2 ? std::vector{1.0F, 2.0F} : std::vector{4.0F, 8.0F}));
+    EXPECT_EQ(in_others[0], r % 2 == 0 ? 2.5F : 5.0F);
+    EXPECT_EQ(in_all[0], 15.0F);
+    std::vector<float> from_first{static_cast<float>(r)};
+    others->wait(others->broadcast(tensor(from_first, DType::f32), 0));
+    EXPECT_EQ(from_first[0], r % 2 == 0 ? 0.0F : 3.0F);
+    try {
+      others->send(tensor(mine, DType::f32), 2);
+      ADD_FAILURE() << "nothing thrown";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
+    }
+  });
+}
+
+using Ranks = std::vector<std::int32_t>;
+
+TEST(Gloo, ASubsetOfRanksThatThereAreNotIsRefused) {
+  SharedComm shared(3);
+  for (const Ranks& members : std::vector<Ranks>{{1, 2}, {0, 3}, {0, 0}, {-1, 0}}) try {
+      open_gloo(ASSAY_TEST_GLOO, shared.table(0), "cpu", {.members = members});
+      ADD_FAILURE() << "nothing thrown";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
+      EXPECT_NE(std::string(e.what()).find("expected different ranks below 3, and this one among them"),
+                std::string::npos)
+          << e.what();
+    }
+}
+
 TEST(Gloo, Bf16IsRoundedOnce) {
   // 256 + 1 + 1 is 258; rounded after each addition it would stay at 256.
   on_ranks(3, [](comm::Communicator& c, const assay_comm&) {

@@ -157,7 +157,10 @@ TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
   context["metrics"].erase("collectives");
   context["metrics"]["messages"] = metric_of(18);
   owners["workload"] = "sharded_optimizer", owners["params"]["variant"] = "broadcast";
-  const std::vector<record::CaseRecord> records{ok_record(), failed, eager, graph, context, owners};
+  Json replicas = ddp_on(4, 90);
+  replicas["workload"] = "tensor_parallel", replicas["params"]["replicas"] = 2;
+  replicas["metrics"]["messages"] = metric_of(18);
+  const std::vector<record::CaseRecord> records{ok_record(), failed, eager, graph, context, owners, replicas};
   EXPECT_TRUE(step_families(observed(records), left_out).empty());
   EXPECT_EQ(
       left_out,
@@ -168,7 +171,9 @@ TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
           "compare its steps with; run its experiment again",
           "decoder: it has no figure 'collectives', the number of a step's all-reduces, as ddp has it",
           "sharded_optimizer: its owners send parts one by one, and no figure says how many; of this workload "
-          "variant = \"baseline\" and \"zero1\" can be forecast, of optimizers other than muon"}));
+          "variant = \"baseline\" and \"zero1\" can be forecast, of optimizers other than muon",
+          "tensor_parallel: its ranks are replicas of a model that several share, and a forecast knows one of the two "
+          "axes; records with replicas = 1 can be forecast"}));
 }
 
 // A step that was captured says how many collectives it has, and how long it takes without them.

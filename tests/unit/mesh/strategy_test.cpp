@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <assay/mesh/strategy.hpp>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace assay::mesh {
 namespace {
@@ -26,6 +28,41 @@ TEST(Strategy, EachKindOfSharingWithItsExchangeIsValid) {
   EXPECT_EQ(refusal({.shares = Shares::columns}), "");
   EXPECT_EQ(refusal({.shares = Shares::tokens, .gradients = sums}), "");
   EXPECT_EQ(refusal({.shares = Shares::stages}), "");
+  EXPECT_EQ(refusal({.shares = Shares::columns, .axes = {.ranks = 2, .replicas = 2}}), "");
+  EXPECT_EQ(refusal({.shares = Shares::blocks, .axes = {.ranks = 2, .replicas = 2}}), "");
+  EXPECT_EQ(refusal({.shares = Shares::stages, .axes = {.ranks = 2, .replicas = 2}}), "");
+}
+
+using Ranks = std::vector<std::int32_t>;
+
+TEST(Axes, RanksThatFollowOneAnotherShareAReplica) {
+  const Axes fourth = axes_of(4, 6, 3);
+  EXPECT_EQ(fourth.place, 0);
+  EXPECT_EQ(fourth.ranks, 2);
+  EXPECT_EQ(fourth.replica, 2);
+  EXPECT_EQ(fourth.replicas, 3);
+  EXPECT_EQ(fourth.of_replica(), (Ranks{4, 5}));
+  EXPECT_EQ(fourth.of_place(), (Ranks{0, 2, 4}));
+  EXPECT_EQ(axes_of(5, 6, 3).of_place(), (Ranks{1, 3, 5}));
+  EXPECT_EQ(axes_of(5, 6, 6).of_replica(), (Ranks{5}));
+}
+
+TEST(Axes, OfOneReplicaStandForAllRanks) {
+  const Axes axes = axes_of(2, 4, 1);
+  EXPECT_EQ(axes.place, 2);
+  EXPECT_EQ(axes.ranks, 4);
+  EXPECT_TRUE(axes.of_replica().empty());
+  EXPECT_TRUE(axes.of_place().empty());
+}
+
+TEST(Axes, ReplicasThatDoNotDivideTheRanksAreRefused) {
+  try {
+    axes_of(0, 6, 4);
+    ADD_FAILURE() << "nothing thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
+    EXPECT_STREQ(e.what(), "replicas 4 of 6 ranks; expected a divisor of the number of ranks: 1, 2, 3 or 6");
+  }
 }
 
 TEST(Strategy, OneWithoutAnExchangeOrWithTwoIsRefused) {
@@ -37,6 +74,7 @@ TEST(Strategy, OneWithoutAnExchangeOrWithTwoIsRefused) {
   EXPECT_NE(refusal({.shares = Shares::stages, .gradients = averages}), "");
   EXPECT_NE(refusal({.shares = Shares::tokens}), "");
   EXPECT_NE(refusal({.shares = Shares::tokens, .gradients = averages}), "");
+  EXPECT_NE(refusal({.axes = {.replicas = 2}, .gradients = averages}), "");
   EXPECT_NE(refusal({.gradients = averages, .gathers = parallel::Gathers::registered}), "");
 }
 

@@ -1,5 +1,8 @@
 // Wiring up, and what the communicator makes of its arguments.
+#include <array>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "nccl_communicator.hpp"
 #include "session_fixture.hpp"
@@ -20,8 +23,8 @@ TEST(NcclWireUp, RanksOfOneGpuMeet) {
   std::string notes[2], rules[2];
   const auto run = [&](std::int32_t rank) {
     const auto world = std::make_shared<World>();
-    WiredUp made =
-        wire_up(std::make_unique<FakeLibrary>(world), ranks.rank(rank), 4, World::compute(), 0, set_variable);
+    WiredUp made = wire_up(std::make_unique<FakeLibrary>(world), ranks.rank(rank), Members(ranks.rank(rank)), 4,
+                           World::compute(), 0, set_variable);
     made.session->close();
     const auto at = static_cast<std::size_t>(rank);
     seen[at] = variables;
@@ -38,12 +41,32 @@ TEST(NcclWireUp, RanksOfOneGpuMeet) {
   }
 }
 
+// Each subset is a group of the split by a number that no other one has, and its ranks keep their order.
+TEST(NcclWireUp, SubsetsOfTheRanksAreGroupsOfOneSplit) {
+  FakeRanks ranks(4);
+  std::array<std::pair<int, int>, 4> seen;
+  const auto run = [&](std::int32_t rank) {
+    const auto world = std::make_shared<World>();
+    const assay_comm& table = ranks.rank(rank);
+    const Members members(table, rank % 2 == 0 ? std::vector{2, 0} : std::vector{1, 3});
+    wire_up(std::make_unique<FakeLibrary>(world), table, members, 5, World::compute(), 0, set_variable)
+        .session->close();
+    seen[static_cast<std::size_t>(rank)] = {world->split_group, world->split_rank};
+  };
+  std::vector<std::thread> others;
+  for (const std::int32_t rank : {1, 2, 3}) others.emplace_back(run, rank);
+  run(0);
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(seen, (std::array<std::pair<int, int>, 4>{{{0, 1}, {1, 0}, {0, 0}, {1, 1}}}));
+}
+
 TEST(NcclWireUp, LeavesTheTextOfALostRankToTheHost) {
   FakeRanks ranks(2);
   ranks.exchange_fails = true;
   const auto world = std::make_shared<World>();
   try {
-    (void)wire_up(std::make_unique<FakeLibrary>(world), ranks.rank(0), 0, World::compute(), 0, set_variable);
+    (void)wire_up(std::make_unique<FakeLibrary>(world), ranks.rank(0), Members(ranks.rank(0)), 0, World::compute(), 0,
+                  set_variable);
     FAIL() << "nothing thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), ASSAY_COMM_ERROR);

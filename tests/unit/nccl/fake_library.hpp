@@ -88,6 +88,7 @@ class World {
   std::atomic<int> aborts = 0, child_aborts = 0;  // of the root, of the child
   std::atomic<int> comms_alive = 0, windows_alive = 0, shared_alive = 0;
   std::atomic<bool> library_alive = false;
+  std::atomic<int> split_group = -1, split_rank = -1;
   std::vector<Collective> collectives;                   // read when the session is idle
   std::vector<std::size_t> send_counts, receive_counts;  // of the last one, whose own are gone
   bool inside_nccl() const { return inside_ > 0; }
@@ -261,11 +262,12 @@ class FakeLibrary final : public Library {
     if (!world_->start_error.empty()) return {Answer::Kind::failed, world_->start_error};
     return begin(world_->polls_to_start);
   }
-  Answer split(Comm root, std::int32_t, std::int32_t) override {
+  Answer split(Comm root, std::int32_t group, std::int32_t rank, std::int32_t) override {
     const Inside inside(*world_);
     const std::lock_guard lock(world_->mutex_);
     require_ready(root);
     world_->check(root == root_comm(), "not the root was split");
+    world_->split_group = group, world_->split_rank = rank;
     if (!world_->split_error.empty()) return {Answer::Kind::failed, world_->split_error};
     world_->child_alive_ = true;
     ++world_->comms_alive;

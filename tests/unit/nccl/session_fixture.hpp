@@ -24,8 +24,8 @@ class SessionTest : public ::testing::Test {
     ranks = std::make_unique<FakeRanks>(2, timeout_ms);
     UniqueId id;
     id.fill('i');
-    session = Session::open(std::make_unique<FakeLibrary>(world), ranks->rank(1), World::compute(), id, 0, timing,
-                            on_compute_stream);
+    session = Session::open(std::make_unique<FakeLibrary>(world), ranks->rank(1), Members(ranks->rank(1)),
+                            World::compute(), id, 0, timing, on_compute_stream);
   }
   void TearDown() override {
     if (session) session->close();

@@ -2,7 +2,14 @@
 #include <gtest/gtest.h>
 #include <assay/parallel/gradient_average.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
+#include <assay/parallel/replica_average.hpp>
 #include <assay/train/optimizer.hpp>
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "recorded_ranks.hpp"
 
 namespace assay::train {
 namespace {
@@ -160,6 +167,72 @@ TEST(OptimizerRanges, MustBeAlignedAndInside) {
   EXPECT_THROW(adamw.restrict_to({{32, 64}}), Error);
   EXPECT_THROW(adamw.restrict_to({{0, 512}}), Error);
   EXPECT_THROW(adamw.restrict_to({{128, 64}}), Error);
+}
+
+// What the ranks of a replica do in the end to what all of them have.
+class Within final : public GradientExchange {
+ public:
+  explicit Within(std::function<void()> finish) : finish_(std::move(finish)) {}
+  void begin_step() override {}
+  GradientListener* listener() override { return nullptr; }
+  void finish() override { finish_(); }
+
+ private:
+  std::function<void()> finish_;
+};
+
+using Calls = std::vector<std::pair<std::ptrdiff_t, std::size_t>>;
+
+TEST(ReplicaAverage, TakesWhatIsSummedWithinAReplicaLast) {
+  ParameterSet set({.gradient = compute::DType::f32});
+  for (const char* name : {"a", "b", "c", "norm"}) set.add({{name, {64}}});
+  std::vector<float> gradients(256);
+  set.bind(nullptr, nullptr, gradients.data());
+  test::RecordedRanks ranks(1);
+  Calls before;  // the ranks of the replica have met
+  Within within([&] { before = ranks.calls_of(0, gradients.data()); });
+  parallel::ReplicaAverage average(set, 256, {192, 256}, &within);
+  average.use(&ranks.rank(0));
+  for (int step = 0; step < 2; ++step) {
+    const std::size_t earlier = static_cast<std::size_t>(step) * 4;
+    average.begin_step();
+    EXPECT_EQ(average.listener(), nullptr);
+    average.finish();
+    EXPECT_EQ(before.size(), earlier + 3);
+  }
+  EXPECT_EQ(ranks.calls_of(0, gradients.data()),
+            (Calls{{0, 64}, {64, 64}, {128, 64}, {192, 64}, {0, 64}, {64, 64}, {128, 64}, {192, 64}}));
+}
+
+TEST(ReplicaAverage, TakesEachBucketWhenItIsReady) {
+  ParameterSet set({.gradient = compute::DType::f32});
+  for (const char* name : {"a", "b", "c"}) set.add({{name, {64}}});
+  std::vector<float> gradients(192);
+  set.bind(nullptr, nullptr, gradients.data());
+  test::RecordedRanks ranks(1);
+  parallel::ReplicaAverage average(set, 256);
+  average.use(&ranks.rank(0));
+  average.begin_step();
+  average.listener()->gradients_ready(1);
+  EXPECT_EQ(ranks.calls_of(0, gradients.data()), (Calls{{0, 64}}));
+  average.listener()->gradients_ready(2);
+  average.finish();
+  EXPECT_EQ(ranks.calls_of(0, gradients.data()), (Calls{{0, 64}, {64, 64}, {128, 64}}));
+}
+
+TEST(ReplicaAverage, OfABackwardThatAnnouncesNothingIsAllAtTheEndAndOfSilenceNothing) {
+  ParameterSet set({.gradient = compute::DType::f32});
+  for (const char* name : {"a", "b"}) set.add({{name, {64}}});
+  std::vector<float> gradients(128);
+  set.bind(nullptr, nullptr, gradients.data());
+  test::RecordedRanks ranks(1);
+  parallel::ReplicaAverage average(set, std::size_t{1} << 20);
+  for (comm::Communicator* const communicator : {&ranks.rank(0), static_cast<comm::Communicator*>(nullptr)}) {
+    average.use(communicator);
+    average.begin_step();
+    average.finish();
+    EXPECT_EQ(ranks.calls_of(0, gradients.data()), (Calls{{0, 128}}));
+  }
 }
 
 }  // namespace

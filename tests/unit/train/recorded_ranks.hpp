@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::test {
@@ -25,6 +26,12 @@ class RecordedRanks {
     for (std::int32_t rank = 0; rank < ranks; ++rank) communicators_.push_back(std::make_unique<Recorder>(rank, ranks));
   }
   comm::Communicator& rank(std::size_t rank) { return *communicators_[rank]; }
+  // What a rank has called so far: where in its memory from `begin` on, and how many elements.
+  std::vector<std::pair<std::ptrdiff_t, std::size_t>> calls_of(std::size_t rank, const float* begin) const {
+    std::vector<std::pair<std::ptrdiff_t, std::size_t>> calls;
+    for (const Call& call : communicators_[rank]->calls) calls.emplace_back(call.data - begin, call.elements);
+    return calls;
+  }
 
   // In place, fp32, as GradientAverage calls them.
   void carry_out(Fault fault) {

@@ -134,6 +134,16 @@ TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
   }
 }
 
+TEST(AskedDecoder, CountsTheBatches) {
+  const AskedCase asked;
+  const verification::AskedDecoder check(asked.of_host(), 2);
+  models::DecoderTrainerConfig found = as_asked();
+  EXPECT_EQ(test::wrong_result_of([&] { check.check(found); }),
+            "what was trained has batches 1, the experiment asks for 2");
+  found.data_ranks = 2;
+  EXPECT_EQ(test::wrong_result_of([&] { check.check(found); }), "");
+}
+
 // Which has nothing to make again.
 TEST(AskedDecoder, AForwardAloneMayLeaveOutRecomputation) {
   const AskedCase asked;

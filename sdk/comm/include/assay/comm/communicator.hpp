@@ -40,7 +40,7 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 9; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 10; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -77,6 +77,10 @@ inline std::vector<std::size_t> bytes_of_rows(const compute::Tensor& x, std::spa
 using Ticket = std::uint64_t;  // rises with each collective of the communicator
 
 struct Options {
+  // The case's ranks that the communicator joins, in its order, this one among them; empty: all. Its ranks are then
+  // numbered from 0 in that order. Every rank of the case opens it in the same call with such a list, each as long as
+  // the others, and a rank is in no other list than its own (members.hpp).
+  std::vector<std::int32_t> members = {};
   std::int32_t max_channels =
       0;  // NCCL: the most thread blocks that a collective may take from the GPU; 0: the library's
   // NCCL: collectives run on the compute stream itself, in its order, with nothing beside them. No stream waits for
@@ -196,7 +200,7 @@ class Communicator {
 // A backend library exports this as `assay_comm_backend_v1`.
 struct BackendFactory {
   const char* interface_id;
-  // Wires up all ranks of the case: each of them calls it, and it returns on none before all have. `stream` is the
+  // Wires up the ranks: each rank of the case calls it, and it returns on none before all have. `stream` is the
   // compute stream. Throws assay::Error; COMM_ERROR names the ranks that did not come.
   Communicator* (*create)(const assay_comm& comm, const assay_device_access& device, void* stream, const Options&);
 };

@@ -7,6 +7,7 @@
 #include <assay/mesh/strategy.hpp>
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/parallel/rank_steps.hpp>
+#include <assay/parallel/replica_average.hpp>
 #include <assay/parallel/split_ranks.hpp>
 #include <assay/parallel/stage_ranks.hpp>
 #include <assay/train/step_marks.hpp>
@@ -20,8 +21,8 @@ namespace assay::mesh {
 
 class DecoderRanks {
  public:
-  // Throws assay::Error. `name`: the workload's.
-  DecoderRanks(const Case& c, const char* name, Strategy strategy);
+  // Throws assay::Error. `name`: the workload's. `asked_replicas`: as the case has them; 0 without such a parameter.
+  DecoderRanks(const Case& c, const char* name, Strategy strategy, std::int64_t asked_replicas);
 
   void run(const Launch& launch);
   Account account(const Launch& launch);
@@ -47,6 +48,8 @@ class DecoderRanks {
 
  private:
   models::DecoderTrainer make_trainer();
+  train::ElementRange shared_range() const;
+  train::GradientExchange* within_replica();
   train::GradientExchange& exchange();
   // One rank has all stages, and trains as one without any.
   bool has_stages() const { return strategy_.trainer.model.is_pipelined(); }
@@ -65,17 +68,20 @@ class DecoderRanks {
   std::vector<std::int64_t> averaged_cuts() const;
   Verified check_gradients(const Launch& launch);
   std::uint64_t hash_of_read_weights() const;
+  void check_axes() const;
   Verified check_replicas(const Launch& launch);
 
   Host host_;
   std::string name_;
   Strategy strategy_;
+  std::int64_t asked_replicas_;
   verification::AskedDecoder asked_;
   std::optional<parallel::ShardedBlocks> blocks_;
   std::optional<parallel::SplitRanks> parts_;  // of products, or of keys and values
   std::optional<parallel::StageRanks> stages_;
   comm::CollectiveMemory registered_parameters_;  // what is kept of them, where it is gathered from such memory
   models::DecoderTrainer trainer_;
+  std::optional<parallel::ReplicaAverage> replicas_;
   std::optional<parallel::ShardedUpdate> update_;
   comm::CollectiveMemory messages_;                     // gathered blocks and whole gradients
   DeviceMemory exact_message_;                          // weights of norms

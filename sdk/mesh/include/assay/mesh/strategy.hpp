@@ -1,6 +1,7 @@
 // How the ranks of a mesh share the training of one decoder, as a value: what is partitioned, which exchanges a step
 // has, and when. A plugin makes it of a case's parameters; decoder_ranks.hpp carries it out.
 #pragma once
+#include <assay/mesh/axes.hpp>
 #include <assay/models/attention_params.hpp>
 #include <assay/models/decoder_params.hpp>
 #include <assay/parallel/communication_params.hpp>
@@ -32,12 +33,13 @@ struct GradientMeeting {
   std::size_t last_bucket_bytes = 0;
 };
 
-// What the record has of a rank's last loss.
+// What the record has of a rank's last loss. Of replicas a sum is their mean.
 enum class ReportedLoss { of_rank, mean_of_ranks, sum_of_ranks };
 
 struct Strategy {
   models::DecoderTrainerConfig trainer;  // of what this rank has
   Shares shares = Shares::nothing;
+  Axes axes = {};                                // of blocks, columns and stages
   parallel::ShardedBlocks::Options blocks = {};  // of Shares::blocks
   std::optional<GradientMeeting> gradients = {};
   std::optional<parallel::ShardedUpdate::Options> update = {};  // by parts of the parameters
@@ -56,6 +58,7 @@ struct Strategy {
 //   columns  neither; what every rank has is summed at the end of backward
 //   tokens   gradients, which are terms of a sum
 //   stages   neither; each parameter is one rank's
+// Of blocks, columns and stages there may be replicas, whose ranks average their gradients in any case.
 // Only what is gathered, of blocks or by an update, has a choice of memory.
 void validate(const Strategy& strategy);
 
@@ -76,12 +79,13 @@ inline models::DecoderTrainerConfig decoder_config(
   return config;
 }
 
-// The configuration of a rank that has a part of the model, or of its sequences: all ranks have one batch. Validates
-// it.
-inline models::DecoderTrainerConfig of_one_batch(const Case& c, models::DecoderTrainerConfig config) {
+// The configuration of a rank that has a part of the model, or of its sequences: all ranks of a replica have one batch.
+// Validates it.
+inline models::DecoderTrainerConfig of_one_batch(const Case& c, models::DecoderTrainerConfig config,
+                                                 const Axes& axes = {}) {
   config.model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
   models::validate_decoder(c, config.model);
-  config.data_rank = 0, config.data_ranks = 1;
+  config.data_rank = axes.replica, config.data_ranks = axes.replicas;
   return config;
 }
 

@@ -34,6 +34,13 @@ consteval bool has_metric(std::string_view name) {
 }
 
 template <class Tables>
+consteval bool has_replicas() {
+  for (const auto& param : Tables::params)
+    if (param.row.name == std::string_view("replicas")) return true;
+  return false;
+}
+
+template <class Tables>
 class Workload : public DecoderRanks {
  public:
   static constexpr auto id = Tables::id;
@@ -51,7 +58,7 @@ class Workload : public DecoderRanks {
   static constexpr auto metrics = Tables::metrics;
   using Launch = LaunchOf<Workload>;
 
-  explicit Workload(const Case& c) : DecoderRanks(c, id, Tables::strategy(c)) {}
+  explicit Workload(const Case& c) : DecoderRanks(c, id, Tables::strategy(c), asked_replicas(c)) {}
 
   void setup(const Launch& launch) {
     launch.report(train::parameters_metric, trainer().whole_parameter_count());
@@ -73,6 +80,19 @@ class Workload : public DecoderRanks {
       if (step->times) launch.report(parallel::communication_ms_metric, step->times->busy_ms);
     }
     if constexpr (has_metric<Tables>("messages")) launch.report(parallel::messages_metric, step->messages);
+    if constexpr (has_metric<Tables>("replica_messages")) {
+      if (!strategy().axes.has_replicas()) return;
+      launch.report(parallel::replica_communication_bytes_metric, step->replica_bytes);
+      launch.report(parallel::replica_messages_metric, step->replica_messages);
+    }
+  }
+
+ private:
+  static std::int64_t asked_replicas(const Case& c) {
+    if constexpr (has_replicas<Tables>())
+      return c.get<std::int64_t>("replicas");
+    else
+      return 0;
   }
 };
 

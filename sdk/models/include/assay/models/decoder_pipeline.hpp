@@ -39,9 +39,10 @@ class DecoderPipeline final : public train::Model {
 
   // Enqueues forward and backward of all micro-batches, with the phases forward, backward and communication_wait. ids
   // and labels: i64 [step_rows], the first and the last stage read them. Without `ranks` nothing is sent, and what was
-  // received before is read.
+  // received before is read. `listener`, if there is one, hears of the last backward where the rank has one stage.
   void enqueue(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
-               train::StageExchange* ranks, const train::StepMarks& marks) const;
+               train::StageExchange* ranks, const train::StepMarks& marks,
+               train::GradientListener* listener = nullptr) const;
 
   void initialize(compute::Backend& b) const override;
   compute::Tensor loss() const override { return plan_[loss_]; }  // of ranks without the head 0
@@ -60,7 +61,7 @@ class DecoderPipeline final : public train::Model {
   DecoderModel& bound(std::int64_t chunk, std::int64_t place) const;
   void work(compute::Backend& b, const train::PipelineAction& action, const compute::Tensor& ids,
             const compute::Tensor& labels, std::int64_t valid_rows, train::StageExchange* ranks,
-            const train::StepMarks& marks, const InFlight& messages) const;
+            const train::StepMarks& marks, train::GradientListener* listener, const InFlight& messages) const;
 
   DecoderConfig config_;
   train::PipelineSchedule schedule_;

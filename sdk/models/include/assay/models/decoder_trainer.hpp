@@ -50,8 +50,9 @@ class DecoderTrainer : public train::Trainer {
   void backward_of(std::int64_t micro_batch, train::GradientListener* listener) const override;
 
   // Forward and backward of all micro-batches through this rank's stages: as DecoderPipeline::enqueue.
-  void enqueue_stages(train::StageExchange* ranks, const train::StepMarks& marks) const {
-    pipeline_->enqueue(backend(), inputs_, labels_, valid_rows_, ranks, marks);
+  void enqueue_stages(train::StageExchange* ranks, const train::StepMarks& marks,
+                      train::GradientListener* listener = nullptr) const {
+    pipeline_->enqueue(backend(), inputs_, labels_, valid_rows_, ranks, marks, listener);
   }
 
   const DecoderTrainerConfig& config() const { return config_; }

@@ -43,6 +43,16 @@ inline constexpr auto small_communication_bytes_metric =
     Metric::per_case("small_communication_bytes").unit("bytes").help("of the small collectives of a step, summed");
 inline constexpr auto messages_metric = Metric::per_case("messages").help("collectives of a rank in a step");
 
+// Of the averages over the replicas of a model that ranks share.
+inline constexpr auto replica_communication_bytes_metric =
+    Metric::per_case("replica_communication_bytes")
+        .unit("bytes")
+        .lower_is_better()
+        .help("of communication_bytes those between replicas: the averages of gradients");
+inline constexpr auto replica_messages_metric =
+    Metric::per_case("replica_messages").help("of messages those between replicas");
+inline constexpr auto replica_metrics = table(replica_communication_bytes_metric, replica_messages_metric);
+
 // Of workloads whose collectives run beside the computation.
 inline constexpr auto communication_metrics =
     table(communication_ms_metric, exposed_ms_metric, overlap_share_metric, communication_bytes_metric);

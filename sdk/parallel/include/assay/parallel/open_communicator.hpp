@@ -4,6 +4,10 @@
 #include <assay/parallel/communication_params.hpp>
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/train/trainer.hpp>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace assay::parallel {
 
@@ -13,6 +17,16 @@ inline void open_communicator(RankSteps& steps, const Host& host, const Launch& 
                               const CollectiveSettings& settings) {
   steps.use(comm::SilenceableCommunicator(comm::open_communicator(host, launch, settings.library, settings.options)));
   host.info(steps.communicator().description());
+}
+
+// Opens the one between replicas, after the other, of these ranks of the case. Collective.
+inline void open_between_replicas(RankSteps& steps, const Host& host, const Launch& launch, CollectiveSettings settings,
+                                  std::vector<std::int32_t> members) {
+  settings.options.members = std::move(members);
+  steps.use_between_replicas(
+      comm::SilenceableCommunicator(comm::open_communicator(host, launch, settings.library, settings.options)));
+  host.info("between " + std::to_string(steps.between_replicas()->size()) +
+            " replicas: " + steps.between_replicas()->description());
 }
 
 // With the trainer's gradients, whose memory has been taken.

@@ -17,6 +17,7 @@ namespace assay::parallel {
 // What a rank exchanges in a step, mean of the measured ones.
 struct StepCommunication {
   double bytes = 0, messages = 0;
+  double replica_bytes = 0, replica_messages = 0;  // of these, between replicas
   // How long collectives were under way, and the computation waited for them, ms. Unknown, and empty, within a graph.
   struct Times {
     double busy_ms = 0, exposed_ms = 0;
@@ -34,6 +35,9 @@ class RankSteps {
   bool communicate() const { return static_cast<bool>(communicator_); }
   // Replaced while steps are silent by one that sends and receives nothing.
   comm::Communicator& communicator() const { return *communicator_; }
+  // Of ranks that share a model of which there are replicas, a second one: of those with this rank's place in each.
+  void use_between_replicas(comm::SilenceableCommunicator communicator) { between_replicas_ = std::move(communicator); }
+  comm::Communicator* between_replicas() const { return between_replicas_ ? &*between_replicas_ : nullptr; }
   // `enqueue` enqueues a step, with the phases that it marks where `marks` says so. Runs it once, and starts the
   // trainer anew, as Trainer::capture does: each rank by itself. Captures nothing where the device or the communicator
   // has no graphs.
@@ -67,7 +71,11 @@ class RankSteps {
     if (launch.stage() == ASSAY_STAGE_MEASURE)
       ++measured_;
     else
-      communicator_->take_totals();
+      forget_totals();
+  }
+  void forget_totals() {
+    communicator_->take_totals();
+    if (between_replicas_) between_replicas_->take_totals();
   }
   // Both: all that a workload does in `run`.
   template <class Launch, class Enqueue>
@@ -78,12 +86,15 @@ class RankSteps {
   // Of the counted measured steps; empty without any. Blocks.
   std::optional<StepCommunication> take_measured() {
     if (!communicate()) return std::nullopt;
-    const comm::Totals totals = communicator_->take_totals();
+    const comm::Totals own = communicator_->take_totals();
+    const comm::Totals between = between_replicas_ ? between_replicas_->take_totals() : comm::Totals{};
     if (measured_ == 0) return std::nullopt;
     const auto steps = static_cast<double>(measured_);
-    StepCommunication mean{static_cast<double>(totals.bytes) / steps, static_cast<double>(totals.collectives) / steps,
-                           std::nullopt};
-    if (totals.untimed == 0) mean.times = {totals.busy_ms / steps, totals.exposed_ms / steps};
+    const auto mean_of = [&](std::uint64_t sum) { return static_cast<double>(sum) / steps; };
+    StepCommunication mean{mean_of(own.bytes + between.bytes), mean_of(own.collectives + between.collectives),
+                           mean_of(between.bytes), mean_of(between.collectives), std::nullopt};
+    if (own.untimed + between.untimed == 0)
+      mean.times = {(own.busy_ms + between.busy_ms) / steps, (own.exposed_ms + between.exposed_ms) / steps};
     return mean;
   }
 
@@ -91,6 +102,7 @@ class RankSteps {
   void silence(bool silent) {
     is_silent_ = silent;
     communicator_.silence(silent);
+    between_replicas_.silence(silent);
   }
   bool are_silent() const { return is_silent_; }
   // Captures the silent step, where steps are captured: once, when all that it goes through is silent. `enqueue` marks
@@ -113,15 +125,17 @@ class RankSteps {
   // Until the device has nothing left to do.
   void wait(const train::Trainer& trainer) const {
     if (communicate()) communicator_->synchronize();
+    if (between_replicas_) between_replicas_->synchronize();
     trainer.backend().synchronize();
   }
 
  private:
   std::unique_ptr<compute::Graph> watched(std::unique_ptr<compute::Graph> graph) const {
-    return communicate() ? communicator_->watch(std::move(graph)) : std::move(graph);
+    if (communicate()) graph = communicator_->watch(std::move(graph));
+    return between_replicas_ ? between_replicas_->watch(std::move(graph)) : std::move(graph);
   }
 
-  comm::SilenceableCommunicator communicator_;  // its graphs go before it
+  comm::SilenceableCommunicator communicator_, between_replicas_;  // their graphs go before them
   std::unique_ptr<compute::Graph> step_, silent_step_;
   bool is_silent_ = false;
   std::uint64_t measured_ = 0;

@@ -75,6 +75,8 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   void finish_stretch(std::size_t index) override;
 
   // ---- what there is
+  std::int64_t rank() const { return rank_; }
+  std::int64_t ranks() const { return ranks_; }
   std::size_t count() const { return blocks_.size(); }  // the resident parameters, which are the last one, included
   const BlockShards& shards(std::size_t block) const { return blocks_[block].shards; }
   train::ElementRange kept(std::size_t block) const { return blocks_[block].kept; }  // of the arenas of this rank

@@ -12,8 +12,8 @@ namespace assay::verification {
 class AskedDecoder {
  public:
   // Of a case with the rows model_params (or shared_model_params), checkpointing_params, accumulation_params and
-  // optimizer_params.
-  explicit AskedDecoder(const Case& c);
+  // optimizer_params. `batches`: as many as ranks train on by the case; 0: others ask that.
+  explicit AskedDecoder(const Case& c, std::int64_t batches = 0);
   // Throws WRONG_RESULT that names the first setting in which `found` is another one.
   void check(const models::DecoderTrainerConfig& found) const;
 
@@ -24,6 +24,7 @@ class AskedDecoder {
   Settings asked_;
   std::string optimizer_;
   std::uint64_t seed_;
+  std::int64_t batches_;
   std::vector<std::int64_t> documents_;  // of a sequence
 };
 

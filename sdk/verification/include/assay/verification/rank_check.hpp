@@ -46,6 +46,8 @@ bool make_on_all_ranks(const Host& host, std::string_view name, const std::funct
 // Is what this rank gathers of the others what these have, to the bit? The hashes meet through the host.
 class GatheredCheck {
  public:
+  // `ranks`: that gather of one another. They follow one another, and there are as many such groups as the case has
+  // ranks for.
   GatheredCheck(compute::Backend& backend, std::int64_t ranks)
       : backend_(backend), hashes_(1 + static_cast<std::size_t>(ranks)) {}
   // `own` is this rank's part, and `gathered` those of all, in their order: flat, and each as large as the others.
