@@ -29,10 +29,10 @@ struct Tables {
                    Param::choice("balance", models::StageBalance::work, balances)
                        .help("what ranks have equally much of. work: operations of products, the head's among them; "
                              "layers: layers, and the last rank the head beside its share"),
-                   Param::choice("receives", Receives::beside_work, receive_moments)
-                       .help("when a rank starts to receive what comes while it works. beside_work: before that work, "
-                             "so that messages travel beside it; between_works: after it, so that a receive which "
-                             "waits on the GPU takes no multiprocessors from the products")),
+                   Param::choice("receives", Receives::between_works, receive_moments)
+                       .help("when a rank starts to receive what comes while it works. between_works: after that work, "
+                             "so that a receive which waits takes no multiprocessors of a GPU from the products; "
+                             "beside_work: before it, so that messages travel beside it")),
       mesh::replica_params,
       mesh::decoder_params(
           assay::join(models::dimension_params,

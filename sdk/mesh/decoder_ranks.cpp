@@ -150,7 +150,9 @@ parallel::Gathers DecoderRanks::measure_gathers(const Launch& launch) const {
   const std::unique_ptr<compute::Backend> backend = workload::open_backend(host_, launch);
   parallel::GatherTrial trial{.graph = strategy_.graph};
   if (blocks_) {
-    constexpr std::int64_t products_of_a_layer = 3;  // four times as wide as they are high: 12 width^2 weights
+    // Of a layer's backward, which hides its gathering worse than forward does: two for each of forward's three, which
+    // are four times as wide as they are high (12 width^2 weights).
+    constexpr std::int64_t products_of_a_layer = 6;
     const models::DecoderConfig& model = strategy_.trainer.model;
     trial.bytes = parallel::few_of_each(blocks_->gathered_bytes());
     trial.products = products_of_a_layer;
