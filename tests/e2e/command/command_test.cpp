@@ -208,10 +208,8 @@ TEST_F(Command, MistakesOfTheExperimentAreToldBeforeAnythingRuns) {
   EXPECT_PRED2(contains, slip.output, "did you mean 'command'");
   const RunResult array = run_experiment(whole("command = [1, 2]"));
   EXPECT_PRED2(contains, array.output, "expected a string, or an array of strings (required)");
-  const RunResult unknown = run_experiment({.plugin = "command",
-                                            .params = "command = \"true\"\nstep_is = \"program\"",
-                                            .output = "columns = [\"rank_loss\", \"step.mean_ms\"]"},
-                                           {"--dry-run"});
+  const RunResult unknown = run_experiment(whole("command = \"true\""),
+                                           {"--dry-run", "--set", R"(output.columns=["rank_loss", "step.mean_ms"])"});
   EXPECT_EQ(unknown.exit.code, 0) << unknown.output;
   EXPECT_PRED2(contains, unknown.output,
                "note: column 'rank_loss' of [output] columns is none of assay's: it is empty "
