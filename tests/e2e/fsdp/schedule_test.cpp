@@ -126,6 +126,7 @@ TEST_F(FsdpSchedule, GatheringsAreMeasuredWhereThereAreSome) {
                                    .measure = "warmup = 1\nsteps = 1",
                                    .run = "threads = 1\nranks = 2\nallow = [\"unsupported\"]",
                                    .sweep = "variant = [\"baseline\", \"broadcast\"]"});
+  ASSERT_EQ(records.size(), 2u);
   for (const json& r : records) {
     EXPECT_EQ(r["status"], "unsupported");
     EXPECT_PRED2(contains, r["reason"], "times gatherings, which variant = \"zero1\" alone makes");
