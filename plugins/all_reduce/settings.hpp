@@ -52,7 +52,7 @@ inline constexpr auto backend_names = assay::names("auto", "nccl", "gloo");
 enum class Stream { own, compute };
 inline constexpr auto streams = assay::choices<Stream>({{"own", Stream::own}, {"compute", Stream::compute}});
 
-// Of the buffers.
+// How the memory of the buffers is named.
 enum class Mode { settings, any_memory, registered, windows, copy_engines, measured };
 inline constexpr auto modes = assay::choices<Mode>({{"settings", Mode::settings},
                                                     {"any_memory", Mode::any_memory},

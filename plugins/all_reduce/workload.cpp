@@ -23,7 +23,7 @@ MemoryKind kind_of(Registration registration, bool copy_engines) {
   return registration == Registration::symmetric ? MemoryKind::windows : MemoryKind::registered;
 }
 
-// Under which a choice is kept, beside the ranks and the library.
+// A kept choice is found by this text, beside the ranks and the library.
 std::string text_of(const Settings& settings) {
   std::string text = std::to_string(settings.message.bytes) + " bytes " + assay::compute::name_of(settings.dtype);
   if (assay::comm::reduces(settings.collective)) text += " " + settings.reduction_name;
@@ -111,7 +111,7 @@ void Workload::setup(const Launch& launch) {
   launch.report(mode_taken_metric, kind_of(larger_memory_.registration(), settings_.options.copy_engines));
   host_.info(communicator_->description());
   communicator_->take_totals();
-  // What it has left is not to pass for what the timed ones leave.
+  // The results of this first collective must not pass for those of the timed ones.
   if (!settings_.in_place) assay::comm::Pieces(*backend_).spoil(timed_.receive);
   prepare_account();
 }

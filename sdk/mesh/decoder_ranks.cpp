@@ -15,7 +15,7 @@
 namespace assay::mesh {
 namespace {
 
-// Of gradients that replicas average: as PyTorch's DDP has it.
+// Replicas average gradients in buckets of the size that PyTorch's DDP has.
 constexpr std::size_t replica_bucket_bytes = std::size_t{25} << 20;
 
 }  // namespace
@@ -60,8 +60,8 @@ models::DecoderTrainer DecoderRanks::make_trainer() {
   return models::DecoderTrainer(host_, config);
 }
 
-// What ranks complete of their gradients at the end of a step: of columns what every rank has, as terms of a sum; of
-// blocks all.
+// The gradients that are complete only at the end of a step: of columns those that every rank has, as terms of a sum;
+// of blocks all.
 train::ElementRange DecoderRanks::shared_range() const {
   const train::ParameterSet& own = trainer_.parameters();
   if (blocks_) return {0, own.elements_before(own.all().size())};

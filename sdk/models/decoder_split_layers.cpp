@@ -44,7 +44,7 @@ void DecoderModel::SplitPass::norm(train::ParameterSet::Id weight, const Tensor&
                             .eps = m_.norm_eps()});
 }
 
-// Of a residual stream that no branch has been added to.
+// Norms a residual stream that no branch has been added to, chunk by chunk.
 void DecoderModel::SplitPass::first_norm(train::ParameterSet::Id weight, Id x, Id rstd, const Tensor& y) {
   for (arrived_ = 0; arrived_ < rows_.chunks().size(); ++arrived_) {
     const RowRange& rows = rows_.chunks()[arrived_];
@@ -53,7 +53,7 @@ void DecoderModel::SplitPass::first_norm(train::ParameterSet::Id weight, Id x, I
   }
 }
 
-// The chunk's terms have been summed: its norm.
+// Waits until the chunk's terms have been summed, and norms it.
 void DecoderModel::SplitPass::arrive(const Branch& before, std::size_t chunk) {
   const RowRange& rows = rows_.chunks()[chunk];
   m_.wait(b_, tickets_[chunk], rows_.of(before.terms, rows));
@@ -68,7 +68,7 @@ void DecoderModel::SplitPass::arrive(const Branch& before, std::size_t chunk) {
   arrived_ = chunk + 1;
 }
 
-// The product at the end of a branch.
+// Makes the product at the end of a branch, and starts to sum its terms.
 void DecoderModel::SplitPass::depart(const Branch& branch, std::size_t chunk) {
   const RowRange& rows = rows_.chunks()[chunk];
   m_.project(b_, rows_.of(branch.x, rows), branch.weight, 1, {}, rows_.of(branch.terms, rows));
@@ -150,7 +150,7 @@ void DecoderModel::SplitPass::forward(const Tensor& ids) {
 
 // ---- backward ------------------------------------------------------------------------------------------------------
 
-// From the layer's input to gate and up.
+// Repeats the forward from the layer's input to gate and up.
 void DecoderModel::SplitPass::make_again(std::int64_t layer, const Forward& f) {
   first_norm(m_.layer_ids(layer).ln1, f.input, f.rstd1, buffer(f.normed1));
   const Branch of_attention = attention_branch(layer, f);
@@ -159,7 +159,7 @@ void DecoderModel::SplitPass::make_again(std::int64_t layer, const Forward& f) {
       of_attention, [&](const RowRange& rows) { gate_up(m_.layer_ids(layer), f, rows); }, nullptr);
 }
 
-// What was recomputed is there; else it is made once more.
+// Makes the output of a norm once more, unless recomputation has left it there.
 DecoderModel::SplitPass::Tickets DecoderModel::SplitPass::norm_again(train::ParameterSet::Id weight, Id x, Id rstd,
                                                                      const Tensor& y) {
   Tickets gathering(rows_.chunks().size(), 0);
@@ -172,7 +172,7 @@ DecoderModel::SplitPass::Tickets DecoderModel::SplitPass::norm_again(train::Para
   return gathering;
 }
 
-// Back through a norm, when the sums of the gradient by its output have come; then to the ranks' products.
+// Goes back through a norm when the sums of the gradient by its output have come, and gathers for the ranks' products.
 void DecoderModel::SplitPass::norm_backward(train::ParameterSet::Id weight, const Tensor& dnormed, Id x, Id rstd,
                                             const Tensor& residual, bool is_read_by_products) {
   if (!gathers()) wait(tickets_, dnormed);
@@ -207,7 +207,7 @@ void DecoderModel::SplitPass::backward(const Tensor& ids, const Tensor& labels, 
   embedding_backward(ids);
 }
 
-// The gradient by the layer's end is on its way to all rows; then that by its beginning.
+// Begins with the gradient by the layer's end on its way to all rows, and ends with that by its beginning on it.
 void DecoderModel::SplitPass::layer_backward(std::int64_t layer) {
   const DecoderLayerParameters& p = m_.layer_ids(layer);
   const Forward& f = m_.recomputed_[index_of(layer)];

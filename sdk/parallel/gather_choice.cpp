@@ -90,7 +90,7 @@ std::array<double, comm::timed_rounds> time_gatherings(const TrialGround& ground
   const std::size_t most = *std::max_element(trial.bytes.begin(), trial.bytes.end());
   comm::CollectiveMemory whole, part;  // go after the communicator, and it after its graph
   const std::unique_ptr<comm::Communicator> communicator = ground.open(kind == MemoryKind::copy_engines);
-  // Those of the case, or of a replica.
+  // These are the ranks of the case, or those of one replica.
   const auto ranks = static_cast<std::size_t>(communicator->size()),
              rank = static_cast<std::size_t>(communicator->rank());
   const auto take = [&](comm::CollectiveMemory& memory, std::size_t bytes) {
