@@ -271,11 +271,13 @@ void DecoderRanks::run(const Launch& launch) {
 Account DecoderRanks::account(const Launch&) { return trainer_.account(); }
 
 void DecoderRanks::restart(const Launch&) {
+  keep_measured_weights();
   trainer_.start();
   begin();
 }
 
 void DecoderRanks::silence(bool silent) {
+  if (silent) keep_measured_weights();
   steps_.silence(silent);
   reach_ranks(silent);
   trainer_.leave_multiprocessors(silent ? 0 : strategy_.left_multiprocessors);

@@ -120,14 +120,30 @@ void DecoderRanks::check_axes() const {
                                         std::to_string(asked_replicas_) + " replicas");
 }
 
+// Before the first step that is silent, or repeated.
+void DecoderRanks::keep_measured_weights() {
+  if (strategy_.axes.has_replicas() && !measured_weights_) measured_weights_ = verification::hash_of_weights(trainer_);
+}
+
+// The host repeats the first of the measured steps alone, and restarts: replicas that have not averaged in a later one
+// have left other weights.
+std::string DecoderRanks::check_measured_weights() const {
+  if (!measured_weights_) return "";
+  return verification::check_replicas_weights(host_, name_ + ".measured_weights", *measured_weights_,
+                                              static_cast<std::size_t>(strategy_.axes.ranks),
+                                              "after the measured steps");
+}
+
 Verified DecoderRanks::verify(const Launch& launch) {
   const verification::Unmeasured unmeasured(trainer_.backend());
   begin_part(host_, "data");
   asked_.check(trainer_.config());
   check_axes();
+  const std::string measured = check_measured_weights();
   const auto check = [&](const verification::SharedModel& shared) {
-    return verification::check_whole_model(host_, name_, trainer_, shared, steps_, launch,
-                                           [&] { enqueue_step(train::StepMarks(launch)); });
+    const Verified found = verification::check_whole_model(host_, name_, trainer_, shared, steps_, launch,
+                                                           [&] { enqueue_step(train::StepMarks(launch)); });
+    return Verified(measured + found.text, found.in_part);
   };
   const models::DecoderConfig& model = trainer_.config().model;
   switch (strategy_.shares) {

@@ -60,6 +60,22 @@ std::string check_same_weights(const Host& host, std::string_view name, std::uin
          "; ";
 }
 
+std::int64_t first_unlike_its_replica(const std::vector<std::uint64_t>& hashes, std::size_t share) {
+  for (std::size_t rank = share; rank < hashes.size(); ++rank)
+    if (hashes[rank] != hashes[rank % share]) return static_cast<std::int64_t>(rank);
+  return -1;
+}
+
+std::string check_replicas_weights(const Host& host, std::string_view name, std::uint64_t hash, std::size_t share,
+                                   const std::string& when) {
+  const std::vector<std::uint64_t> hashes = comm::exchange(host, name, hash);
+  if (const std::int64_t rank = first_unlike_its_replica(hashes, share); rank >= 0)
+    throw Error(ASSAY_WRONG_RESULT, when + " rank " + std::to_string(rank) + " has other weights than rank " +
+                                        std::to_string(static_cast<std::size_t>(rank) % share) +
+                                        ", at its place in another replica");
+  return "weights of " + std::to_string(hashes.size() / share) + " replicas identical to the bit " + when + "; ";
+}
+
 std::string check_updates_of_rank(train::Trainer& trainer, const parallel::RankSteps& steps,
                                   const std::function<void()>& step, int count,
                                   const std::function<void(int)>& after_step) {

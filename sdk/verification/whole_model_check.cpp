@@ -64,7 +64,6 @@ class WholeModelCheck {
   void spoil_step() const;
   void take_whole_step(const std::vector<Tensor>& experts_by_layer);
   void take_common_rate(int index);
-  std::string check_replicas(const std::string& when) const;
 
   compute::Backend& backend() const { return mine_.backend(); }
   // Of a model that some of the ranks share.
@@ -249,16 +248,6 @@ std::string WholeModelCheck::check_common(const std::string& what, const std::st
   return of + " " + shared_.same;
 }
 
-std::string WholeModelCheck::check_replicas(const std::string& when) const {
-  const std::vector<std::uint64_t> hashes = comm::exchange(host_, name_ + ".replicas", hash_of_weights(mine_));
-  const auto share = static_cast<std::size_t>(ranks_of_replica());
-  for (std::size_t rank = share; rank < hashes.size(); ++rank)
-    if (hashes[rank] != hashes[rank % share])
-      throw Error(ASSAY_WRONG_RESULT, when + " rank " + std::to_string(rank) + " has other weights than rank " +
-                                          std::to_string(rank % share) + ", at its place in another replica");
-  return "weights of " + std::to_string(replicas()) + " replicas identical to the bit " + when + "; ";
-}
-
 Verified WholeModelCheck::verify(const Launch& launch) {
   begin_part(host_, "data");
   const std::string finite = check_finite(mine_, mine_.model_of_step());
@@ -285,7 +274,9 @@ Verified WholeModelCheck::verify(const Launch& launch) {
   std::string weights = parameters_->take_weights(name_, after, steps_);
   if (!shared_.blocks && !shared_.in_stages)
     weights += check_common("weights", after, [&](ParameterSet::Id id) { return own().value(id); });
-  if (replicas() > 1) weights += check_replicas(after);
+  if (replicas() > 1)
+    weights += check_replicas_weights(host_, name_ + ".replicas", hash_of_weights(mine_),
+                                      static_cast<std::size_t>(ranks_of_replica()), after);
   take_unseen_labels();
   begin_part(host_, "averages");
   const Verified later = check_gradients(after);

@@ -12,6 +12,7 @@
 #include <assay/parallel/stage_ranks.hpp>
 #include <assay/train/step_marks.hpp>
 #include <assay/verification/asked_decoder.hpp>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -69,6 +70,8 @@ class DecoderRanks {
   Verified check_gradients(const Launch& launch);
   std::uint64_t hash_of_read_weights() const;
   void check_axes() const;
+  void keep_measured_weights();
+  std::string check_measured_weights() const;
   Verified check_replicas(const Launch& launch);
 
   Host host_;
@@ -87,6 +90,7 @@ class DecoderRanks {
   DeviceMemory exact_message_;                          // weights of norms
   std::optional<parallel::GradientAverage> gradients_;  // made in set-up
   std::size_t bucket_bytes_ = 0;
+  std::optional<std::uint64_t> measured_weights_;  // their hash, of replicas
   parallel::RankSteps steps_;
 };
 

@@ -4,6 +4,8 @@
 #include <assay/comm/communicator.hpp>
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/train/trainer.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -39,6 +41,13 @@ std::uint64_t hash_of_weights(const train::Trainer& trainer);
 void require_same(const Host& host, std::string_view name, std::uint64_t hash, const std::string& what);
 // The same of the weights after the verified steps; returns what was checked.
 std::string check_same_weights(const Host& host, std::string_view name, std::uint64_t hash);
+
+// The first rank that has another hash than the rank at its place among the first `share`; -1 where there is none.
+std::int64_t first_unlike_its_replica(const std::vector<std::uint64_t>& hashes, std::size_t share);
+// Every rank calls it, once per name: with the hash of its weights, where ranks at one place of every `share` ranks
+// that follow one another have the same. Throws WRONG_RESULT that names two ranks. `when`: "after 3 steps".
+std::string check_replicas_weights(const Host& host, std::string_view name, std::uint64_t hash, std::size_t share,
+                                   const std::string& when);
 
 // Every rank calls it, once per name. False on all of them where `make` throws OUT_OF_MEMORY on one.
 bool make_on_all_ranks(const Host& host, std::string_view name, const std::function<void()>& make);
