@@ -212,8 +212,7 @@ std::string unknown_kind(const CaseRecord& r) {
            "\"zero1\" can be forecast, of optimizers other than muon";
   if (param_number(r, "replicas", 1) > 1)
     return "its ranks are replicas of a model that several share, and a forecast knows one of the two axes; records "
-           "with "
-           "replicas = 1 can be forecast";
+           "with replicas = 1 can be forecast";
   const bool is_row =
       std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.workload == r.identity.workload; });
   if (is_row || metric(r, "collectives")) return "";
