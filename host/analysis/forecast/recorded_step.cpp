@@ -122,7 +122,8 @@ void read_blocks(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
 void read_terms(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
   const bool by_parts = param_text(r, "sequence_parallel") != "false";
   Exchange terms{.messages = {{by_parts ? Collective::all_gather : Collective::all_reduce, figures.amount("messages"),
-                               figures.amount("communication_bytes")}}};
+                               figures.amount("communication_bytes")}},
+                 .measures_wire = param_number(r, "communication_chunks", 1) == 1};
   take_times(r, figures, terms);
   step.exchanges.push_back(std::move(terms));
 }
