@@ -22,7 +22,9 @@ Axes axes_of(std::int32_t rank, std::int32_t ranks, std::int64_t replicas) {
     for (std::int32_t d = 1; d <= ranks; ++d)
       if (ranks % d == 0) divisors += (divisors.empty() ? "" : d == ranks ? " or " : ", ") + std::to_string(d);
     throw Error(ASSAY_INVALID_ARGUMENT, "replicas " + std::to_string(replicas) + " of " + std::to_string(ranks) +
-                                            " ranks; expected a divisor of the number of ranks: " + divisors);
+                                            (ranks == 1 ? " rank" : " ranks") +
+                                            "; expected a divisor of the number of ranks, " + divisors +
+                                            ", or run.ranks a multiple of " + std::to_string(replicas));
   }
   const auto share = static_cast<std::int32_t>(ranks / replicas);
   return {

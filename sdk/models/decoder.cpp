@@ -49,7 +49,7 @@ void validate_split(const DecoderConfig& c) {
     if (count % ranks == 0) return;
     const std::string others = neighbouring_multiples(count, ranks, whole);
     refuse(std::string(name) + " " + std::to_string(count) + " is not a multiple of " + std::to_string(ranks) +
-           "; expected " + (others.empty() ? "" : others + ", or ") + "run.ranks " + divisors_of(parts));
+           "; expected " + (others.empty() ? "" : others + ", or ") + "run.ranks / replicas of " + divisors_of(parts));
   };
   if (c.split.rank < 0 || c.split.rank >= ranks) refuse("there is no rank " + std::to_string(c.split.rank));
   require_parts("heads", c.heads, c.head_dim > 0 ? 0 : c.d_model);

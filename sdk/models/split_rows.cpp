@@ -13,8 +13,10 @@ SplitRows::SplitRows(const DecoderConfig& config)
   are_sequences_ = config.batch_size >= chunks && sequence % parts_ == 0;
   const std::int64_t unit = are_sequences_ ? sequence : parts_, units = config.rows() / unit;
   if (chunks < 1 || chunks > units)
-    throw Error(ASSAY_UNSUPPORTED, "communication_chunks " + std::to_string(chunks) + " of " +
-                                       std::to_string(config.rows()) + " rows; expected 1 to " + std::to_string(units));
+    throw Error(ASSAY_UNSUPPORTED,
+                "communication_chunks " + std::to_string(chunks) + " of " + std::to_string(config.rows()) + " rows" +
+                    (parts_ > 1 ? ", of which a rank has " + std::to_string(config.rows() / parts_) : "") +
+                    "; expected 1 to " + std::to_string(units));
   for (std::int64_t i = 0; i < chunks; ++i) {
     const std::int64_t first = i * units / chunks, end = (i + 1) * units / chunks;
     chunks_.push_back({first * unit, (end - first) * unit});

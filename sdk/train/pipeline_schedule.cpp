@@ -99,8 +99,8 @@ void require_order(const PipelineShape& s) {
   if (s.virtual_stages == 1) return;
   if (s.ranks == 1)
     refuse("virtual_stages = " + std::to_string(s.virtual_stages) +
-           " interleaves the stages of several ranks; expected virtual_stages = 1 on one rank, or run.ranks of at "
-           "least 2");
+           " interleaves the stages of several ranks; expected virtual_stages = 1 on one rank, or run.ranks / "
+           "replicas of at least 2");
   if (s.micro_batches % s.ranks == 0) return;
   const std::int64_t below = s.micro_batches / s.ranks * s.ranks;
   refuse("the interleaved order takes micro-batches in groups of the " + std::to_string(s.ranks) +

@@ -122,7 +122,8 @@ void read_blocks(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
 void read_terms(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
   const bool by_parts = param_text(r, "sequence_parallel") != "false";
   Exchange terms{.messages = {{by_parts ? Collective::all_gather : Collective::all_reduce, figures.amount("messages"),
-                               figures.amount("communication_bytes")}}};
+                               figures.amount("communication_bytes")}},
+                 .measures_wire = param_number(r, "communication_chunks", 1) == 1};
   take_times(r, figures, terms);
   step.exchanges.push_back(std::move(terms));
 }
@@ -212,8 +213,7 @@ std::string unknown_kind(const CaseRecord& r) {
            "\"zero1\" can be forecast, of optimizers other than muon";
   if (param_number(r, "replicas", 1) > 1)
     return "its ranks are replicas of a model that several share, and a forecast knows one of the two axes; records "
-           "with "
-           "replicas = 1 can be forecast";
+           "with replicas = 1 can be forecast";
   const bool is_row =
       std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.workload == r.identity.workload; });
   if (is_row || metric(r, "collectives")) return "";

@@ -188,7 +188,8 @@ TEST_F(TensorParallel, RefusesMoreChunksThanThereAreRowsForEachRank) {
   const auto records = run_cases("communication_chunks = 25\n", "\"run.ranks\" = [2]");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["status"], "unsupported");
-  EXPECT_PRED2(contains, records[0]["reason"], "communication_chunks 25 of 48 rows; expected 1 to 24");
+  EXPECT_PRED2(contains, records[0]["reason"],
+               "communication_chunks 25 of 48 rows, of which a rank has 24; expected 1 to 24");
 }
 
 // A batch that three steps learn by heart, and two tokens, whose roundings nothing evens out.
@@ -221,8 +222,9 @@ TEST_F(TensorParallel, RefusesHeadsThatRanksCannotShare) {
   const auto records = run_cases("", "\"run.ranks\" = [3]");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["status"], "unsupported");
-  EXPECT_PRED2(contains, records[0]["reason"],
-               "split over 3 ranks: heads 4 is not a multiple of 3; expected 3 or 6, or run.ranks 1, 2 or 4");
+  EXPECT_PRED2(
+      contains, records[0]["reason"],
+      "split over 3 ranks: heads 4 is not a multiple of 3; expected 3 or 6, or run.ranks / replicas of 1, 2 or 4");
 }
 
 }  // namespace

@@ -326,9 +326,12 @@ TEST(MeasuredSteps, TheWireIsToldByCollectivesAlone) {
   Json beside = ddp_on(4, 90);
   beside["params"]["strategy"] = beside["axes"]["strategy"] = "overlap_bucketed";
   beside["params"]["size"] = "small";
-  const std::vector<record::CaseRecord> steps{ddp_on(1, 80), ddp_on(2, 90), beside};
+  Json chunks = ddp_on(4, 90);
+  chunks["workload"] = "tensor_parallel", chunks["params"]["communication_chunks"] = 2;
+  chunks["metrics"]["messages"] = metric_of(18);
+  const std::vector<record::CaseRecord> steps{ddp_on(1, 80), ddp_on(2, 90), beside, chunks};
   const auto of_steps = wire_points(step_families(observed(steps), left_out));
-  ASSERT_EQ(of_steps.size(), 1u) << "not of one rank, nor beside the backward";
+  ASSERT_EQ(of_steps.size(), 1u) << "not of one rank, nor beside the backward or the next chunk";
   EXPECT_DOUBLE_EQ(of_steps[0].bytes, 2e6);
   EXPECT_DOUBLE_EQ(of_steps[0].seconds, 0.0005);
 }

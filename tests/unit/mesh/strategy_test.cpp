@@ -56,13 +56,20 @@ TEST(Axes, OfOneReplicaStandForAllRanks) {
 }
 
 TEST(Axes, ReplicasThatDoNotDivideTheRanksAreRefused) {
-  try {
-    axes_of(0, 6, 4);
-    ADD_FAILURE() << "nothing thrown";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
-    EXPECT_STREQ(e.what(), "replicas 4 of 6 ranks; expected a divisor of the number of ranks: 1, 2, 3 or 6");
-  }
+  const auto refusal_of = [](std::int32_t ranks, std::int64_t replicas) {
+    try {
+      axes_of(0, ranks, replicas);
+      return std::string("nothing thrown");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(refusal_of(6, 4),
+            "replicas 4 of 6 ranks; expected a divisor of the number of ranks, 1, 2, 3 or 6, or run.ranks a multiple "
+            "of 4");
+  EXPECT_EQ(refusal_of(1, 2),
+            "replicas 2 of 1 rank; expected a divisor of the number of ranks, 1, or run.ranks a multiple of 2");
 }
 
 TEST(Strategy, OneWithoutAnExchangeOrWithTwoIsRefused) {

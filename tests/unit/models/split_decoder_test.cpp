@@ -92,7 +92,7 @@ TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
               HasSubstr("over 4 ranks: heads 6 is not a multiple"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.kv_heads = 2; }), HasSubstr("kv_heads 2 is not a multiple"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.d_model = 50, c.head_dim = 6; }),
-              HasSubstr("d_model 50 is not a multiple of 4; expected 48 or 52, or run.ranks 1 or 2"));
+              HasSubstr("d_model 50 is not a multiple of 4; expected 48 or 52, or run.ranks / replicas of 1 or 2"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.d_ff = 82; }), HasSubstr("d_ff 82 is not a multiple"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.vocab_size = 151; }), HasSubstr("vocab_size 151 is not a multiple"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.batch_size = 1, c.context_length = 25; }),
@@ -166,7 +166,7 @@ TEST(SplitRows, RefuseMoreChunksThanRowsOfARank) {
   const auto refusal_of = [](const auto& change) { return refusal(model(0, 4), change); };
   EXPECT_EQ(refusal_of([](DecoderConfig& c) { c.split.communication_chunks = 12; }), "");
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.communication_chunks = 13; }),
-              testing::HasSubstr("communication_chunks 13 of 48 rows; expected 1 to 12"));
+              testing::HasSubstr("communication_chunks 13 of 48 rows, of which a rank has 12; expected 1 to 12"));
   EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.communication_chunks = 0; }), testing::HasSubstr("1 to 2"));
   EXPECT_EQ(refusal_of([](DecoderConfig& c) {
               c.split.communication_chunks = 48;

@@ -12,8 +12,8 @@ inline constexpr auto replica_params =
     table(Param::integer("replicas", 1)
               .at_least(1)
               .at_most(1 << 20)
-              .help("of the model, each shared by as many ranks that follow one another; they average their gradients, "
-                    "of batches of their own. A divisor of the number of ranks"));
+              .help("copies of the model, a divisor of the number of ranks: run.ranks / replicas ranks that follow one "
+                    "another share each; replicas have different batches and average their gradients"));
 
 // Where a rank of the case is.
 struct Axes {

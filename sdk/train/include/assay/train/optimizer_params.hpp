@@ -9,7 +9,7 @@ namespace assay::train {
 inline constexpr auto elementwise_optimizer_names = names("adamw", "sgd");
 inline constexpr auto elementwise_optimizer_params =
     table(Param::choice("optimizer", "adamw", elementwise_optimizer_names)
-              .help("of a training step; muon is one of decoder, moe, ddp and sharded_optimizer"),
+              .help("of a training step; decoder, moe, ddp and sharded_optimizer also have muon"),
           Param::real("lr", 1e-4).at_least(0).help("learning rate"),
           Param::real("weight_decay", 0.01).at_least(0).help("of AdamW and SGD"));
 
