@@ -578,7 +578,7 @@ class Attempts(batch.BatchTestCase):
         b.wait_start(0)
         done = self.by_hand(b)
         self.assertEqual(done.status, BUSY, done)
-        self.assertIn("goes on", done.out + done.err)
+        self.assertIn("of this shard is running", done.out + done.err)
         self.assertIn(b.job(), done.out + done.err)
         b.wait_over()
         self.assert_all(b)
