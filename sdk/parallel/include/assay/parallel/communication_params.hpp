@@ -69,7 +69,9 @@ inline constexpr auto gather_params =
                     "2.28 on): these by the GPU's copy engines, which take no multiprocessors from the products; "
                     "measured: the fastest of them, timed in set-up once a machine"));
 // The kind that was named, or chosen.
-inline constexpr auto gathers_taken_metric = Metric::word("gathers_taken", comm::memory_kinds);
+inline constexpr auto gathers_taken_metric =
+    Metric::word("gathers_taken", comm::memory_kinds)
+        .help("kind of memory that all-gathers use: the one named, or with gathers = measured the one that was chosen");
 
 // Of workloads whose messages are no buckets, and of those whose are.
 inline constexpr auto collective_params = join(library_params, channel_params);
