@@ -256,7 +256,7 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts) {
   // Before the records that name them.
   results::merge_environments(run, folders_of(parts), collected.notes);
   if (!are_lines_of(own_text, records)) {
-    // What is no record may be that of a newer assay.
+    // A line that is no record here may be one of a newer assay, so it is kept in another file.
     if (own.broken > 0) write_file_atomically(old_file, own_text, Durable::yes);
     write_file_atomically(held.cases_path(), joined_lines(records), Durable::yes);
   }

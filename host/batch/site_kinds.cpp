@@ -11,7 +11,7 @@
 namespace assay::host::batch {
 namespace {
 
-// What a kind has before a file has been read.
+// A kind, with the settings that a site of it has before its file has been read.
 struct KnownKind {
   const SiteKind* kind;
   SiteSettings (*no_settings)();

@@ -34,7 +34,7 @@ struct SiteNode {
   bool is_usable = true;
 };
 
-// Of a site, and of a batch that was submitted to another: "hosts = [...]".
+// A setting as two sites have it: this one, and the one to which a batch was submitted: "hosts = [...]".
 struct SiteDifference {
   std::string of_site, of_batch;
 };

@@ -87,7 +87,7 @@ TestResult compare_figures(const TestedSide& a, const TestedSide& b, const TestO
 // options.confidence. Nothing where no number up to `most_runs_to_settle` does.
 inline constexpr std::size_t most_runs_to_settle = 500;
 std::optional<std::size_t> runs_to_settle(const Scatter& scatter, const TestOptions& options, double confidence);
-// Whether `runs` a side would give such a verdict.
+// This answers whether `runs` a side would give such a verdict.
 bool settles(const Scatter& scatter, const TestOptions& options, double confidence, std::size_t runs);
 
 // The statistic of one run's samples.

@@ -48,6 +48,5 @@ inline std::vector<std::string> device_words() {
   words.insert(words.begin(), "auto");
   return words;
 }
-inline bool is_device_word(std::string_view word) { return word == "auto" || kind_of_device(word); }
 
 }  // namespace assay::host

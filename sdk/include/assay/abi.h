@@ -1,6 +1,7 @@
 /* assay/abi.h - the border between the host and a workload plugin.
  *
- * C11 and C++17. Depends on <stddef.h> and <stdint.h> alone.
+ * C11 and C++17. Depends on <stddef.h> and <stdint.h> alone. One file, above 500 lines, since a plugin in any language
+ * needs it alone.
  *
  *   Rule 1  A released struct only grows at its end; every struct starts with its size.
  *   Rule 2  Whoever made a thing frees it. Text is borrowed for the call and copied by the receiver.
