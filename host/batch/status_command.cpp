@@ -173,7 +173,7 @@ void print_text(const fs::path& run, const RunStatus& status, bool all) {
   if (!again.empty())
     fmt::print("once their reason is mended: assay submit {} --resubmit {}\n", run.string(), fmt::join(again, ","));
   if (counts_of.contains("unsubmitted"))
-    fmt::print("the submission was cut off; go on with: assay submit {}\n", run.string());
+    fmt::print("the submission was cut off; continue with: assay submit {}\n", run.string());
 }
 
 Json to_json(const fs::path& run, const RunStatus& status) {

@@ -176,8 +176,8 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
 std::optional<std::string> why_another_site(const Site& site, const Submission& submission) {
   const auto differs = [&](const std::string& of_site, const std::string& of_batch) {
     return fmt::format(
-        "{} has {}, and the batch was submitted with {}; go on with a site that has it, or submit the "
-        "experiment anew",
+        "{} has {}, but the batch was submitted with {}; continue with a site that has it, or submit the experiment "
+        "anew",
         site.file.string(), of_site, of_batch);
   };
   const std::string kind = site.kind(), kind_of_batch = name_of_kind(submission.target);

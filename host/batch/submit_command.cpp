@@ -332,7 +332,7 @@ class SubmitCommand {
                    [](const std::string& line) { fmt::print("  {}\n", line); });
     } catch (const SchedulerError& e) {
       throw SchedulerError(
-          fmt::format("{}; what was queued before stays queued; go on with: assay submit {}", e.what(), run.string()));
+          fmt::format("{}; queued jobs stay queued; continue with: assay submit {}", e.what(), run.string()));
     }
   }
 

@@ -7,12 +7,11 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_describe_device =
-    "Writes the file of this machine's device that `assay plan --device-file` reads: what it is, what its\n"
-    "maker says that it does at most, and what a process holds of its memory without asking for any. --from\n"
-    "adds what runs on it have measured: its peaks where the maker's are not known, and what kernels, products\n"
-    "and communicators hold. --probe tries out what it and its libraries do: costs of launches and events, how\n"
-    "often telemetry changes, rates, the shapes that libraries take (docs/devices.md). That takes up to a minute.\n"
-    "Nobody else may use the device meanwhile.";
+    "Writes the file that `assay plan --device-file` reads: this machine's device, its maker's peaks, and the\n"
+    "memory that a process holds before it asks for any. --from adds figures of runs: peaks where the maker's\n"
+    "are not known, and the memory of kernels, products and communicators. --probe measures launches and\n"
+    "events, how often telemetry changes, rates, and the shapes that libraries take (docs/devices.md). That\n"
+    "takes up to a minute, in which nobody else may use the device.";
 
 }  // namespace
 

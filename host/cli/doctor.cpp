@@ -8,8 +8,8 @@ namespace {
 
 constexpr const char* about_doctor =
     "Looks at this machine before anyone measures on it: what it has, what assay would use, and what would\n"
-    "spoil a measurement, each with its effect and a remedy. Changes nothing. The exit code is 1 where there is\n"
-    "an error or a warning.";
+    "spoil a measurement, each with its effect and a remedy. Changes nothing. The exit code is 1 with an\n"
+    "error or a warning.";
 
 }  // namespace
 

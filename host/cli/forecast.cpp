@@ -7,13 +7,11 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_forecast =
-    "Says what a training step will take on many ranks, from runs on few. RUN holds records of the step (of ddp,\n"
+    "Predicts a training step on many ranks from runs on few. RUN holds records of the step (of ddp,\n"
     "sharded_optimizer, fsdp, tensor_parallel, moe or pipeline_parallel, on two ranks or more, and on one) and of\n"
-    "collectives (of all_reduce, on two ranks or more, over several sizes). What a rank computes goes by what the "
-    "ranks\n"
-    "share; messages cost a time for each step of their algorithm, a time for each message and a time for each byte.\n"
-    "What is assumed stands below each table; what was measured on as many ranks stands beside it. --check forecasts\n"
-    "what was measured, each number of ranks from the smaller ones alone.";
+    "collectives (of all_reduce, on two ranks or more, over several sizes). Messages cost a time for each step of\n"
+    "their algorithm, for each message and for each byte. Assumptions are below each table, measured steps on as\n"
+    "many ranks beside the predictions. --check predicts each measured number of ranks from the smaller ones.";
 
 }  // namespace
 

@@ -8,11 +8,11 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_kernels =
-    "Prints where the time of a step goes on the device, from the kernels that [profile] kernels = true has put in\n"
-    "the record of a run: for each case, its whole step and each phase, the share of the matrix products, of\n"
-    "attention and of softmax, how busy the device was, and the longest kernel; or, with --by counter, bytes,\n"
-    "operations and bound of each kernel, from what [profile] ncu = true has put there. RUN is a run folder, a\n"
-    "cases.jsonl or a summary bench_*.json. docs/record.md, \"Kernels\" and \"Counters\", explains the columns.";
+    "Prints where the time of a step goes on the device, from a run with [profile] kernels = true: for each case,\n"
+    "its step and each phase, the share of matrix products, attention and softmax, how busy the device was, and\n"
+    "the longest kernel. --by counter prints bytes, operations and bound of each kernel, from a run with\n"
+    "[profile] ncu = true. RUN is a run folder, a cases.jsonl or a summary bench_*.json. docs/record.md,\n"
+    "\"Kernels\" and \"Counters\", explains the columns.";
 
 }  // namespace
 

@@ -7,8 +7,8 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_new_plugin =
-    "Writes a complete plugin project: CMakeLists.txt, a source, NAME.toml, README.md. It builds, runs and has a\n"
-    "test that runs it, as it is.";
+    "Writes a complete plugin project: CMakeLists.txt, a source, NAME.toml, README.md. It builds as it is, with a\n"
+    "test that runs it.";
 
 }  // namespace
 

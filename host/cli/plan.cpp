@@ -7,10 +7,10 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_plan =
-    "Prints what each case will take, without running it and without its device: the device's memory by kind\n"
-    "and whether it fits, the least time of a step by the device's peaks, with --from an expected time, and\n"
-    "node-hours and disk of all cases. Exit code 0: some case could be planned, none is refused, and each that\n"
-    "does not fit is allowed by [run] allow; 1: otherwise; 2: a wrong command line or experiment.";
+    "Predicts each case without running it and without its device: memory by kind and whether it fits, the\n"
+    "minimum time of a step, with --from an expected time, and node-hours and disk of all cases. Exit code 1: no\n"
+    "case could be planned, one is refused, or one does not fit while [run] allow lacks \"oom\"; 2: a wrong\n"
+    "command line or experiment; 0: otherwise.";
 
 }  // namespace
 

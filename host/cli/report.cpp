@@ -7,12 +7,11 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_report =
-    "Makes one HTML file of a run, or of several: what was run and how far it can be trusted, every case, plots\n"
-    "of steps, phases, memory, scaling, roofline, telemetry and ranks, the logs of what failed, and with two runs\n"
-    "or more their comparison, the first one being the baseline; with --history their cases over time. The file "
-    "needs no server. RUN is as\n"
-    "for 'assay compare': a run folder, a cases.jsonl, a summary bench_*.json, a folder with several of these\n"
-    "below it, or runs of one side joined by commas.\n\n"
+    "Makes one HTML file of runs: what was run and how far to trust it, every case, plots of steps, phases,\n"
+    "memory, scaling, roofline, telemetry and ranks, and the logs of what failed. With two runs or more it has\n"
+    "their comparison, the first one being the baseline, with --history their cases over time. The file needs no\n"
+    "server. RUN is as for 'assay compare': a run folder, a cases.jsonl, a summary bench_*.json, a folder with\n"
+    "several of these below it, or runs of one side joined by commas.\n\n"
     "Of a single run folder the report is RUN/report.html, else report.html in the current folder. --format svg\n"
     "and png write a single plot, drawn by Chromium, which has to be installed.";
 

@@ -43,14 +43,13 @@ int run_command(const Arguments& arguments) {
               "key=value, or with a list (size=small,base), !=, <, <=, >, >=: run only the cases that match; "
               "repeatable");
   options.add("dry-run", request.dry_run,
-              "print the cases, with --resume which of them are done, and what they will take here (`assay plan` says "
-              "it for other devices); run nothing");
-  options.add(
-      "resume", request.resume,
-      "go on with the newest run of this experiment, which may have grown by values of its axes: finished cases "
-      "are not run again, unless other code or another machine has made them");
+              "print the cases, with --resume which of them are done, and what they will take here (for other devices: "
+              "`assay plan`); run nothing");
+  options.add("resume", request.resume,
+              "continue the newest run of this experiment, whose axes may have new values: finished cases are not "
+              "repeated, unless other code or another machine ran them");
   options.add("new", request.start_new,
-              "with --resume: if more has changed than added values of axes, start a new run instead of refusing");
+              "with --resume: start a new run, instead of an error, if more than values of axes has changed");
   options.add("any-machine", request.any_machine, "with --resume: cases that another machine has finished count");
   options.add("output", request.output,
               "folder for results instead of [output] dir; or a file that ends in .csv, .md or .json: that view of the "

@@ -7,9 +7,8 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_site =
-    "Prints the site files that there are, each with its partition and limits, or its mistakes. With --new it writes "
-    "a\n"
-    "commented one from what Slurm says of this cluster.";
+    "Prints the existing site files, each with its partition and limits, or its mistakes. With --new it writes a\n"
+    "commented one from Slurm's answers about this cluster.";
 
 }  // namespace
 

@@ -8,10 +8,10 @@ namespace assay::host::cli {
 namespace {
 
 constexpr const char* about_submit =
-    "Submits experiments as a batch, to Slurm, to hosts that ssh reaches or to Kubernetes: the cases of one\n"
-    "shape (nodes, ranks a node) fill shards up to the site's time limit by their budgets, one array of jobs a\n"
-    "shape. With the folder of a run it continues a submission that was cut off, or, with --resubmit, submits\n"
-    "cases again.";
+    "Submits experiments as a batch to Slurm, to hosts over ssh or to Kubernetes. Cases of one shape (nodes,\n"
+    "ranks a node) fill shards up to the site's time limit by their budgets; each shape is one array of jobs.\n"
+    "With the folder of a run it continues a submission that was cut off, or, with --resubmit, submits cases\n"
+    "again.";
 
 }  // namespace
 

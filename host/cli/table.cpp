@@ -9,9 +9,8 @@ namespace {
 constexpr const char* about_table =
     "Makes a table of the cases of one run or several. RUN is a run folder, a cases.jsonl, a summary\n"
     "bench_*.json, or a folder with several of these below it. With several runs the first column is the run.\n\n"
-    "Without --columns the terminal and md show what the run's own table shows without [output] columns, and of\n"
-    "several runs also what differs between them; csv and json have machine, device, files, revision, and each\n"
-    "parameter and setting as well, so that tables of other days can be put beside them.";
+    "Without --columns the terminal and md show the default columns of the run's table, and of several runs also\n"
+    "their differences; csv and json also have machine, device, files, revision, and each parameter and setting.";
 
 }  // namespace
 

@@ -115,7 +115,7 @@ Settings::Settings(const assay::Case& c) {
   step_is = c.choice("step_is", steps);
   waiting = c.choice("waiting", waiting_choices);
   if (waiting && step_is == StepIs::program)
-    refuse("waiting says what is done between reported steps, and step_is = \"program\" has none; remove waiting");
+    refuse("waiting applies between reported steps, which step_is = \"program\" does not have; remove waiting");
   items_per_step = c.get<std::uint64_t>("items_per_step");
   verify_metric = c.get<std::string>("verify_metric");
   verify_min = c.get<double>("verify_min"), verify_max = c.get<double>("verify_max");

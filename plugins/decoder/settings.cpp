@@ -18,8 +18,8 @@ Settings::Settings(const assay::Case& c)
   const auto of_fused = [&](const char* setting, bool set) {
     if (set && !model.fused)
       throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string(setting) +
-                                                     " is of the fused operations, and execution = \"eager\" has none; "
-                                                     "leave it out, or set execution = \"graph\"");
+                                                     " needs fused operations, which execution = \"eager\" does not "
+                                                     "use; leave it out, or set execution = \"graph\"");
   };
   of_fused("keep_outputs", model.keep_outputs);
   of_fused("side_lane", model.side_lane);

@@ -72,8 +72,8 @@ mesh::Strategy Tables::strategy(const assay::Case& c) {
         "expected another value of gathers, or optimizer = \"adamw\"");
   if (!communication.gathers && (update.sharing != StateSharing::zero1 || update.shares_matrices))
     throw assay::Error(ASSAY_UNSUPPORTED,
-                       "gathers = \"measured\" times gatherings, which variant = \"zero1\" alone makes, and not for "
-                       "muon's matrices; expected these, or the name of a kind");
+                       "gathers = \"measured\" needs variant = \"zero1\" without muon, since only that gathers; set "
+                       "these, or name a kind");
   // Buckets of whole matrices end where groups of parameters do.
   if (!update.shares_matrices)
     trainer.arena_multiple = update.bucket_multiple = parallel::arena_multiple(update.sharing, c.rank_count());

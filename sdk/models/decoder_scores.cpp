@@ -80,9 +80,8 @@ void validate_scores(const DecoderConfig& c) {
   if (c.qk_norm && c.head_width() < 4)
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "qk_norm of heads of " + std::to_string(c.head_width()) +
-                    " columns: such a norm leaves an angle alone, whose gradient has no bound near 0 and no mean "
-                    "square over tokens, so that rounding of the shortest ones decides it; expected heads of at least "
-                    "4 columns, or qk_norm = false");
+                    " columns: such a norm leaves only an angle, whose gradient is unbounded near 0, so rounding of "
+                    "the shortest heads decides it; expected heads of at least 4 columns, or qk_norm = false");
 }
 
 }  // namespace assay::models

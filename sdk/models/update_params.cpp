@@ -30,8 +30,8 @@ std::int32_t read_update(const Case& c, DecoderTrainerConfig& trainer) {
   const auto left = c.get<std::int32_t>("leave_multiprocessors");
   if (left > 0 && !trainer.update_beside_backward)
     throw Error(ASSAY_INVALID_ARGUMENT,
-                "leave_multiprocessors leaves them to an update beside backward, and there is none; leave it out, or "
-                "set update = \"beside_backward\"");
+                "leave_multiprocessors needs update = \"beside_backward\", which uses them; set that, or leave "
+                "leave_multiprocessors out");
   return left;
 }
 

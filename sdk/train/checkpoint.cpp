@@ -96,9 +96,8 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
   if (!problems.empty()) {
     if (is_dump(set, file))
       problems =
-          "this file is what a workload's `dump` wrote (its weights are named 'weight.*', beside logits and "
-          "gradients), "
-          "and expected are the parameters by their own names, without 'weight.'; " +
+          "a workload's `dump` wrote this file (weights named 'weight.*', beside logits and gradients); expected the "
+          "parameters' names without 'weight.'; " +
           problems;
     // As "model-00001-of-00003.safetensors" is named.
     if (file.file().filename().string().find("-of-") != std::string::npos)

@@ -500,7 +500,7 @@ class Submitting(batch.BatchTestCase):
         self.slurm.shims.lose("sbatch", once=True)
         done = b.assay("submit", b.file, "--site", b.site)
         self.assertNotEqual(done.status, 0, done)
-        self.assertIn("go on with: assay submit", done.err)
+        self.assertIn("continue with: assay submit", done.err)
         b.find_run()
         b.again()
         self.assert_no_array_twice(before, 2)

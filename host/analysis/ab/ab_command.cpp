@@ -126,9 +126,8 @@ void read_fail_if(const AbRequest& request, Checked& asked) {
 void check_difference(bool is_one_thing, bool is_asked_for) {
   if (is_one_thing && !is_asked_for)
     throw UsageError(
-        "A and B do not differ; name what is to differ, as in --a work=10 --b work=10.3 (or --b-plugins, --b-env, a "
-        "second "
-        "experiment), or add --a-a for a test of the machine itself");
+        "A and B do not differ; add a difference, as by --a work=10 --b work=10.3, --b-plugins, --b-env or a second "
+        "experiment, or add --a-a to test the machine itself");
   if (is_asked_for && !is_one_thing)
     throw UsageError(
         "--a-a tests the machine with one and the same thing on both sides, and here A and B differ; leave out "

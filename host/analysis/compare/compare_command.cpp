@@ -104,7 +104,7 @@ Checked checked(const CompareRequest& request) {
   asked.report.by = fmt::format("{}", fmt::join(asked.split.keys, ","));
   asked.split.baseline = request.baseline;
   if (asked.split.baseline && asked.split.keys.empty())
-    throw UsageError("--baseline names a value of --by, and there is none; without --by the first run is the baseline");
+    throw UsageError("--baseline is a value of --by and needs it; without --by the first run is the baseline");
   asked.report.side_by_side = request.side_by_side;
   asked.report.tells_test = request.explain;
   ComparisonOptions& options = asked.options;

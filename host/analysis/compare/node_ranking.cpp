@@ -114,8 +114,7 @@ class Ranker {
     });
     if (has_single_runs_)
       ranking.notes.emplace_back(
-          "some cases ran once on a node: how far runs differ is then assumed and not measured; sweep run.seed for "
-          "several");
+          "some cases ran once on a node, so how far runs differ is assumed; sweep run.seed to measure it");
     return ranking;
   }
 
@@ -226,8 +225,8 @@ std::string node_ranking_text(const NodeRanking& ranking) {
   });
   if (is_unsure)
     text +=
-        "some nodes took longer, by less than their runs differ: these runs cannot tell whether they are slow; more "
-        "steps, more values of run.seed, or a quieter cluster\n";
+        "some nodes took longer, but by less than their runs differ, so they may not be slow; take more steps, more "
+        "values of run.seed, or a quieter cluster\n";
   else if (named.empty())
     text += "no node is slower than the others\n";
   if (named.empty()) return text;

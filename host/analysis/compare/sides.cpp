@@ -55,7 +55,7 @@ ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::v
     run.environment = record::Environment::parse(read_file(environment));
     if (!run.environment)
       warnings.push_back(
-          fmt::format("{}: no JSON object; what it says about the machine is not compared", environment.string()));
+          fmt::format("{} is not a JSON object; its facts about the machine are not compared", environment.string()));
   }
   run.environments = results::read_environments(cases_jsonl.parent_path(), warnings);
   warn_of_missing_environments(run, warnings);

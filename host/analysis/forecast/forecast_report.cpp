@@ -112,8 +112,7 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
     lines.push_back("the record has no phases, and a usual share of the step hides collectives");
   if (basis.experts && one.forecasts.back().ranks > 1)
     lines.push_back(fmt::format(
-        "loads of experts are independent of one another, so that the busiest of {} ranks has "
-        "{:.3g} of the mean, where it has {:.3g} on {}",
+        "loads of experts are independent, so the busiest of {} ranks has {:.3g} of the mean; it has {:.3g} on {}",
         one.forecasts.back().ranks, imbalance_on(one.forecasts.back().ranks, basis.experts->imbalance, basis.ranks),
         basis.experts->imbalance, basis.ranks));
   if (basis.pipeline)
@@ -144,11 +143,9 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
     overlaps = overlaps || (step.overlaps() && one.from.contains(step.ranks));
   if (overlaps)
     lines.push_back(
-        "collectives that run beside the computation are assumed to be of equal size, ready at equal intervals, the "
-        "last "
-        "one (of fsdp the first and the last) hidden behind nothing; what this leaves out (buckets that shrink, an "
-        "update beside the last ones) is part of "
-        "slowed_ms");
+        "collectives beside the computation have equal sizes and become ready at equal intervals; nothing hides the "
+        "last one (of fsdp the first and the last); slowed_ms has the rest, such as shrinking buckets or an update "
+        "beside the last ones");
   if (!one.family->taken_to_agree.empty())
     lines.push_back(fmt::format("records that do not say these parameters agree with those that do: {}",
                                 fmt::join(one.family->taken_to_agree, ", ")));

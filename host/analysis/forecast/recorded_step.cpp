@@ -217,7 +217,7 @@ std::string unknown_kind(const CaseRecord& r) {
   const bool is_row =
       std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.workload == r.identity.workload; });
   if (is_row || metric(r, "collectives")) return "";
-  return metric(r, "messages") ? "what it counts as 'messages' is of several kinds, and no figure says how many of each"
+  return metric(r, "messages") ? "its 'messages' are of several kinds, without a figure for each"
                                : "it has no figure 'collectives', the number of a step's all-reduces, as ddp has it";
 }
 

@@ -78,9 +78,8 @@ std::string picture_of(const Json& data, PictureFormat format, const fs::path& t
   const auto browser = find_browser();
   if (!browser)
     throw PictureError(
-        "Chromium draws a plot, and PATH has none (chromium, chromium-browser, google-chrome); install "
-        "the package chromium (Ubuntu: snap install chromium), or make the page by --format html, which any browser "
-        "shows");
+        "a plot needs Chromium (chromium, chromium-browser or google-chrome) in PATH; install the package chromium "
+        "(Ubuntu: snap install chromium), or make a page with --format html");
   const ScratchFolder scratch(target);
   Json asked = data;
   asked["picture"] = format == PictureFormat::svg ? "svg" : "png";

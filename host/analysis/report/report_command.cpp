@@ -145,7 +145,7 @@ ComparisonRules comparison_rules(const ReportRequest& request) {
   rules.split.keys = request.by;
   if (request.baseline) rules.split.baseline = *request.baseline;
   if (rules.split.baseline && rules.split.keys.empty())
-    throw UsageError("--baseline names a value of --by, and there is none; without --by the first run is the baseline");
+    throw UsageError("--baseline is a value of --by and needs it; without --by the first run is the baseline");
   return rules;
 }
 

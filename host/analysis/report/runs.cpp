@@ -104,7 +104,7 @@ void check_has_records(const ReportedRuns& read, const std::vector<std::string>&
     if (!results::is_batch(run.path)) std::erase(damages, results::text_of_no_records(run.path));
   throw results::NoRunError(
       fmt::format("{}: no case has finished there, so there is nothing to report; {}", fmt::join(given, ", "),
-                  damages.empty() ? "run the experiment, or go on with it by 'assay run EXPERIMENT.toml --resume'"
+                  damages.empty() ? "run the experiment, or continue it with 'assay run EXPERIMENT.toml --resume'"
                                   : fmt::format("{}", fmt::join(damages, "; "))));
 }
 

@@ -42,9 +42,8 @@ std::vector<std::string> notes_on(const experiment::OutputSettings& output) {
   std::vector<std::string> notes;
   for (const std::string& column : output.reported_columns)
     notes.push_back(
-        fmt::format("column '{}' of [output] columns is none of assay's: it is empty unless the program "
-                    "reports a phase or a metric of that name; of a metric of steps expected a statistic, "
-                    "as {}.mean",
+        fmt::format("column '{}' of [output] columns is unknown to assay: it stays empty unless the program reports a "
+                    "phase or a metric of that name; a metric of steps needs a statistic, as {}.mean",
                     one_line(column), one_line(column)));
   return notes;
 }

@@ -56,8 +56,8 @@ void leave_out(const Peak& peak, double rate, CaseResult& result) {
                     *peak.gflop_per_s, rate));
   std::string text = fmt::format(
       "suspicious: the steps' {:.4g} GFLOP/s are {:.3g} times the peak of {:.4g} GFLOP/s that was measured after them, "
-      "which is more than other programs or dropped clocks explain: a step may not have done its work, or the workload "
-      "states more operations than it does; do not rely on its times before that is found out",
+      "which is more than other programs or dropped clocks explain. A step may have skipped work, or the workload "
+      "states too many operations; do not rely on the times until the cause is known",
       rate, share, *peak.gflop_per_s);
   if (result.validity) {
     result.validity->verdict = std::max(result.validity->verdict, ValidityVerdict::unknown);

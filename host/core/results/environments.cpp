@@ -43,7 +43,7 @@ std::vector<fs::path> files_in(const fs::path& run) {
 }
 
 std::string not_understood(const fs::path& file) {
-  return fmt::format("{}: no JSON object; what it says about the machine is left out", file.string());
+  return fmt::format("{} is not a JSON object; its facts about the machine are left out", file.string());
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::optional<record::Environment> read_environment(const fs::path& file, std::v
   if (!fs::is_regular_file(file, ignored)) return std::nullopt;
   auto environment = record::Environment::parse(read_file(file));
   if (!environment)
-    warnings.push_back(fmt::format("{}: no JSON object; what it says about the machine is left out", file.string()));
+    warnings.push_back(fmt::format("{} is not a JSON object; its facts about the machine are left out", file.string()));
   return environment;
 }
 

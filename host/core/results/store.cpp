@@ -174,12 +174,12 @@ void RunFolder::append_all(std::span<const record::CaseRecord> records) {
 
   const bool whole = ::ftruncate(cases_.get(), before.st_size) == 0;
   const std::optional<std::uint64_t> free = free_bytes(path_);
-  throw StorageError(
-      fmt::format("cannot append {} bytes to {}: {} after {} bytes{}; {}; {}, then go on with --resume", lines.size(),
-                  cases_path().string(), std::generic_category().message(outcome.error_number), outcome.written_bytes,
-                  free ? fmt::format(" ({:.1f} MiB free)", static_cast<double>(*free) / (1 << 20)) : std::string(),
-                  whole ? "the cases finished before are kept" : "the last line is torn, the cases before it are kept",
-                  storage_remedy(outcome.error_number)));
+  throw StorageError(fmt::format(
+      "cannot append {} bytes to {}: {} after {} bytes{}; {}; {}, then continue with --resume", lines.size(),
+      cases_path().string(), std::generic_category().message(outcome.error_number), outcome.written_bytes,
+      free ? fmt::format(" ({:.1f} MiB free)", static_cast<double>(*free) / (1 << 20)) : std::string(),
+      whole ? "the cases finished before are kept" : "the last line is torn, the cases before it are kept",
+      storage_remedy(outcome.error_number)));
 }
 
 }  // namespace assay::host::results

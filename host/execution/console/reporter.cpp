@@ -183,7 +183,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   if (interrupted)
     fmt::print("interrupted: {} of {} are finished; {}\n", views.records.size(),
                experiment.cases.size() == 1 ? "1 case" : fmt::format("{} cases", experiment.cases.size()),
-               views.records.empty() ? "there is nothing to go on with: start it again" : "--resume runs the rest");
+               views.records.empty() ? "there is nothing to continue: start it again" : "--resume runs the rest");
   if (const std::string spent = results::time_spent(views.records); !spent.empty()) tell("time: " + spent);
   fmt::print("results: {}\n", run_folder);
   // Made when it is wanted: a run of a second would be followed by a file of half a megabyte that nobody reads.

@@ -177,7 +177,7 @@ int run_shard_of_batch(const RunRequest& request, const std::vector<fs::path>& f
   if (request.hosts_file && !std::getenv("ASSAY_HOSTS_LAUNCH"))
     return run_on_hosts(
         request, hosts_of_file(*request.hosts_file), files, {}, folder,
-        fmt::format("`assay submit {}` goes on with the batch", shard::batch_of_shard(folder).parent_path().string()));
+        fmt::format("`assay submit {}` continues the batch", shard::batch_of_shard(folder).parent_path().string()));
   if (request.node_ready) return look_at_node(request, files.front(), folder);
   std::optional<launch::LauncherWatch> watch;
   if (const char* text = std::getenv("ASSAY_LAUNCHER_PID"); text && std::strtol(text, nullptr, 10) > 1)

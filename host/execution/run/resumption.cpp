@@ -170,8 +170,8 @@ std::string note_on_passed_over(const EarlierRun& earlier) {
 
 std::string refusal_text(const EarlierRun& earlier) {
   return fmt::format(
-      "{} is a run of another experiment: an experiment may grow by values of its axes before it is resumed, and "
-      "this one differs in\n  {}\nundo that, or give --new beside --resume to start a new run",
+      "{} is a run of another experiment: only values of axes may be added before a run is resumed, and this one "
+      "differs in\n  {}\nundo that, or start a new run with --resume --new",
       earlier.folder.string(), fmt::join(earlier.differences, "\n  "));
 }
 

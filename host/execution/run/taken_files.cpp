@@ -36,9 +36,8 @@ void require_executables(const fs::path& folder) {
   struct statvfs found {};
   if (::statvfs(folder.c_str(), &found) == 0 && (found.f_flag & ST_NOEXEC))
     throw StorageError(
-        fmt::format("{} lies on a file system from which nothing may be executed (it is mounted with noexec), and the "
-                    "libraries that "
-                    "a run takes with it are opened from there; choose another folder with --output DIR",
+        fmt::format("{} is on a file system mounted with noexec, from which a run cannot open its copies of libraries; "
+                    "choose another folder with --output DIR",
                     folder.string()));
 }
 
@@ -167,7 +166,7 @@ std::optional<std::string> TakenFiles::change_of_input(const std::string& path) 
   if (known == inputs_.end()) return std::nullopt;
   const std::string state = state_of(path);
   if (state == known->second.state) return std::nullopt;
-  const char* remedy = "; put it back, or start a new run with what it is now";
+  const char* remedy = "; put it back, or start a new run with the changed file";
   std::string hash;
   try {
     hash = sha256_of_file(path);

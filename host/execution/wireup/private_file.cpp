@@ -24,9 +24,8 @@ std::string why_not_private(int fd, const std::filesystem::path& file) {
     return fmt::format("cannot look at {}: {}", file.string(), std::generic_category().message(errno));
   if (!S_ISREG(found.st_mode)) return fmt::format("{} is no ordinary file", file.string());
   if (found.st_uid != geteuid())
-    return fmt::format(
-        "{} belongs to user {}, and this process runs as user {}: what it says cannot be trusted; remove it",
-        file.string(), found.st_uid, geteuid());
+    return fmt::format("{} belongs to user {}, but this process runs as user {} and cannot trust it; remove it",
+                       file.string(), found.st_uid, geteuid());
   if ((found.st_mode & 077) != 0)
     return fmt::format(
         "{} has the permissions {:04o}: others can read or change the token in it; make a new token, and "

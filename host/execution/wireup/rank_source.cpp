@@ -340,9 +340,8 @@ void check_hints(const Variables& variables, bool is_understood) {
     if (error != std::errc{} || end != text->data() + text->size() || number < (may_be_first ? 0 : hint.at_least))
       continue;
     throw WireupError(
-        fmt::format("{} is '{}': something has started this process beside others, and assay does not know how many "
-                    "there are; set ASSAY_RANK, ASSAY_RANKS and ASSAY_RENDEZVOUS in each, or unset {} for a run of its "
-                    "own",
+        fmt::format("{} is '{}': a launcher has started this process beside others, but assay does not know how many; "
+                    "set ASSAY_RANK, ASSAY_RANKS and ASSAY_RENDEZVOUS in each, or unset {} to run this process alone",
                     hint.name, *text, hint.name));
   }
 }

@@ -74,7 +74,7 @@ std::string PhasePass::note(const measure::LoopResult& measured, const record::P
   if (pass)
     return fmt::format(
         "phases come from {} separate steps after the measured ones, of {:.4g} ms each: {}, {:.1f}% "
-        "of a measured step, which has none",
+        "of a measured step, which is captured without them",
         pass->steps, pass->step_mean_ms.value_or(record::no_number), events, share * 100);
   if (is_apart_ || !(share > most_share_of_events)) return "";
   return fmt::format(

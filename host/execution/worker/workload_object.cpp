@@ -29,12 +29,11 @@ void WorkloadObject::refuse_device() const {
     throw CaseFailure{record::Status::unsupported,
                       fmt::format("workload '{}' does not run on device '{}'", schema_.id, spec_.device_kind)};
   if (schema_.steps_elsewhere && spec_.plan().cold_cache && spec_.device_kind != "cpu")
-    throw CaseFailure{
-        record::Status::unsupported,
-        fmt::format("[measure] cold_cache = true: the steps of '{}' are those of other processes, and a device whose "
-                    "caches this process emptied between them would change from one to the other in each step; let "
-                    "the program empty them, and leave out cold_cache",
-                    schema_.id)};
+    throw CaseFailure{record::Status::unsupported,
+                      fmt::format("[measure] cold_cache = true: the steps of '{}' run in other processes, and emptying "
+                                  "the caches from this one would make the device change between processes in each "
+                                  "step; let the program empty them, and leave out cold_cache",
+                                  schema_.id)};
 }
 
 bool WorkloadObject::takes_steps_after_finish() const { return abi_minor() >= first_minor_with_steps_after_finish; }

@@ -132,9 +132,9 @@ TEST_F(Ab, WhatDoesNotDifferIsNotRun) {
   for (const Arguments& same : {Arguments{}, Arguments{"--a", "work=1", "--b", "work=1"}}) {
     const RunResult result = ab(same);
     EXPECT_EQ(result.exit.code, 2) << result.output;
-    EXPECT_TRUE(contains(result.output, "A and B do not differ; name what is to differ, as in --a work=10 --b"))
+    EXPECT_TRUE(contains(result.output, "A and B do not differ; add a difference, as by --a work=10 --b"))
         << result.output;
-    EXPECT_TRUE(contains(result.output, "or add --a-a for a test of the machine itself")) << result.output;
+    EXPECT_TRUE(contains(result.output, "or add --a-a to test the machine itself")) << result.output;
   }
   const RunResult differing = ab({"--a-a", "--b", "work=1"});
   EXPECT_EQ(differing.exit.code, 2) << differing.output;

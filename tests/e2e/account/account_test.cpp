@@ -30,7 +30,7 @@ class Unaccounted : public Sandbox {
 };
 
 TEST_F(Unaccounted, StepsThatDoNothingWhenTheyAreMeasuredAreWrong) {
-  expect_wrong("idle_when_measured", "a measured step does less than its work");
+  expect_wrong("idle_when_measured", "a measured step skips work");
 }
 
 TEST_F(Unaccounted, EverySecondStepIsTooFew) {
@@ -38,7 +38,7 @@ TEST_F(Unaccounted, EverySecondStepIsTooFew) {
 }
 
 TEST_F(Unaccounted, AWorkloadThatStopsWorkingForGoodIsWrong) {
-  expect_wrong("in_warm_up_alone", "each of the first steps of a new object of the workload");
+  expect_wrong("in_warm_up_alone", "the first steps of a new object of the workload");
 }
 
 TEST_F(Unaccounted, AnHonestWorkloadWithoutAnAccountIsVerifiedInPart) {

@@ -183,7 +183,7 @@ TEST_F(Command, WaitedIsANameOfAssaysOwn) {
 TEST_F(Command, WaitingIsOfReportedStepsAlone) {
   const RunResult refused = run_experiment(whole("command = \"true\"\nwaiting = \"busy\""));
   EXPECT_NE(refused.exit.code, 0);
-  EXPECT_PRED2(contains, refused.output, "step_is = \"program\" has none; remove waiting");
+  EXPECT_PRED2(contains, refused.output, "step_is = \"program\" does not have; remove waiting");
 }
 
 TEST_F(Command, ParametersStandInArgumentsAndVariables) {
@@ -212,7 +212,7 @@ TEST_F(Command, MistakesOfTheExperimentAreToldBeforeAnythingRuns) {
                                            {"--dry-run", "--set", R"(output.columns=["rank_loss", "step.mean_ms"])"});
   EXPECT_EQ(unknown.exit.code, 0) << unknown.output;
   EXPECT_PRED2(contains, unknown.output,
-               "note: column 'rank_loss' of [output] columns is none of assay's: it is empty "
+               "note: column 'rank_loss' of [output] columns is unknown to assay: it stays empty "
                "unless the program reports");
   EXPECT_FALSE(contains(unknown.output, "column 'step.mean_ms'")) << unknown.output;
   const RunResult plan = run_experiment(whole("command = \"true\"\nrate = 1"), {"--dry-run"});

@@ -198,7 +198,7 @@ TEST_F(Compare, WrongSplitsSayWhatThereIs) {
       {{a, "--by", "elements"}, "all cases have elements = 4096; what varies: batch_size"},
       {{a, "--by", "batch_size", "--baseline", "3"}, "--baseline is '3'; expected a value of batch_size: 1, 2"},
       {{a, b, "--by", "batch_size"}, "--by splits one side, and there are 2"},
-      {{a, b, "--baseline", "1"}, "--baseline names a value of --by, and there is none"}};
+      {{a, b, "--baseline", "1"}, "--baseline is a value of --by and needs it"}};
   for (const auto& [arguments, message] : wrong) {
     const RunResult result = compare(arguments);
     EXPECT_EQ(result.exit.code, 2) << result.output;

@@ -410,7 +410,7 @@ TEST_F(Decoder, SettingsThatHaveNoEffectOrNoPlaceAreNamed) {
             {"size = \"tiny\"\nupdate = \"in_products\"\n",
              "is of experts' products; expected a model with experts, or update = \"after_backward\""},
             {"size = \"tiny\"\nleave_multiprocessors = 8\n" + step, "set update = \"beside_backward\""},
-            {"size = \"tiny\"\nexecution = \"eager\"\nkeep_outputs = true", "keep_outputs is of the fused operations"},
+            {"size = \"tiny\"\nexecution = \"eager\"\nkeep_outputs = true", "keep_outputs needs fused operations"},
             {"size = \"tiny\"\ndocument_lengths = \"log_normal\"", "set document_tokens, their mean length"},
             {"size = \"tiny\"\ncontext_length = 16\ndocument_tokens = 17", "is longer than a sequence of 16"},
             {"size = \"tiny\"\nlogit_soft_cap = 1e39",
@@ -444,7 +444,7 @@ TEST_F(Decoder, AFileOfOtherWeightsIsRefusedInAFewWords) {
   const auto records = run_cases(size + "weights = \"" + dump + "\"\n", "", 1);
   ASSERT_EQ(records.size(), 1u);
   const std::string reason = records[0]["reason"];
-  EXPECT_PRED2(contains, reason, "is what a workload's `dump` wrote");
+  EXPECT_PRED2(contains, reason, "a workload's `dump` wrote this file");
   EXPECT_PRED2(contains, reason, " more are missing; tensor '");
   EXPECT_PRED2(contains, reason, " more are no parameters of this model");
   EXPECT_LT(reason.size(), 1000u) << reason;

@@ -129,7 +129,7 @@ TEST_F(FsdpSchedule, GatheringsAreMeasuredWhereThereAreSome) {
   ASSERT_EQ(records.size(), 2u);
   for (const json& r : records) {
     EXPECT_EQ(r["status"], "unsupported");
-    EXPECT_PRED2(contains, r["reason"], "times gatherings, which variant = \"zero1\" alone makes");
+    EXPECT_PRED2(contains, r["reason"], "needs variant = \"zero1\" without muon");
   }
 }
 

@@ -82,7 +82,7 @@ TEST_F(Resume, WhateverElseDiffersIsListedAndRefused) {
           resume(dry ? std::vector<std::string>{"--set", set, "--dry-run"} : std::vector<std::string>{"--set", set});
       EXPECT_EQ(result.exit.code, 2) << result.output;
       EXPECT_PRED2(contains, result.output, line);
-      EXPECT_PRED2(contains, result.output, "give --new beside --resume to start a new run");
+      EXPECT_PRED2(contains, result.output, "start a new run with --resume --new");
     }
   }
   EXPECT_EQ(case_lines(), lines);

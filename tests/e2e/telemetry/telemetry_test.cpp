@@ -201,7 +201,7 @@ TEST_F(Telemetry, CachesOfAGpuOnWhichAProgramWorksAreNotEmptied) {
   const auto records = records_of(program_on_gpu("warmup = 1\nsteps = 3\ncold_cache = true"), 1);
   ASSERT_EQ(records.size(), 1u) << output();
   EXPECT_EQ(records[0].at("status"), "unsupported");
-  EXPECT_PRED2(contains, records[0].at("reason"), "the steps of 'command' are those of other processes");
+  EXPECT_PRED2(contains, records[0].at("reason"), "the steps of 'command' run in other processes");
 }
 
 TEST_F(Telemetry, OfAProgramNoProfileIsMadeOfTheWorker) {

@@ -113,7 +113,7 @@ const Unfit all_unfit[] = {
     {"keeps_no_account", "account.kept", "gives NULL for \"assay.account/1\""},
     {"miscounts", "account.counts", "after warm-up and measured steps it has 6 steps of 5"},
     {"repeats_otherwise", "account.repeats", "step 1 of the warm-up left 1, and 1.5 when it was repeated"},
-    {"idle_when_measured", "run.stages", "a measured step does less than its work"},
+    {"idle_when_measured", "run.stages", "a measured step skips work"},
 };
 
 class UnfitPlugins : public Sandbox, public testing::WithParamInterface<Unfit> {

@@ -261,7 +261,7 @@ TEST_F(KindsOfSites, ABatchStaysOnTheSiteThatTookIt) {
     site_ = {}, site_.file = "other.toml";
   };
   site_.settings = hosts_settings({"a"});
-  why("other.toml has the kind [ssh], and the batch was submitted with the kind [slurm]");
+  why("other.toml has the kind [ssh], but the batch was submitted with the kind [slurm]");
   slurm_of(site_).cluster = "west";
   why("[slurm] cluster = \"west\"");
   submission_.target = KubernetesTarget{}, site_.settings = KubernetesSettings{{"training"}, "i", "v", "/m"};

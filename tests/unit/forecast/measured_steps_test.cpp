@@ -165,7 +165,7 @@ TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
   EXPECT_EQ(
       left_out,
       (std::set<std::string>{
-          "context_parallel: what it counts as 'messages' is of several kinds, and no figure says how many of each",
+          "context_parallel: its 'messages' are of several kinds, without a figure for each",
           "ddp: it has no figure 'communication_ms'; run its experiment again",
           "ddp: its collectives have no times (as those of a graph), and it has no steps without communication to "
           "compare its steps with; run its experiment again",

@@ -178,7 +178,7 @@ TEST(StepForecast, SaysWhatItTakesOfCollectivesBesideTheBackwardAndOfParameters)
   FamilyForecast one{.family = &family, .from = {2}, .assumptions = {.wires = {ring}}};
   one.forecasts = forecasts(family, one.from, {8}, one.assumptions);
   const std::string text = text_of({one}, {}, 1000);
-  EXPECT_NE(text.find("are assumed to be of equal size"), std::string::npos) << text;
+  EXPECT_NE(text.find("have equal sizes"), std::string::npos) << text;
   EXPECT_NE(text.find("agree with those that do: last_bucket_mb=0\n"), std::string::npos) << text;
 }
 

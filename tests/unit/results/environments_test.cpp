@@ -59,7 +59,7 @@ TEST_F(EnvironmentsOfARun, AreBroughtTogether) {
     std::vector<std::string> notes;
     merge_environments(run, {one, other}, notes);
     ASSERT_EQ(notes.size(), 1u);
-    EXPECT_NE(notes[0].find("torn.json: no JSON object"), std::string::npos) << notes[0];
+    EXPECT_NE(notes[0].find("torn.json is not a JSON object"), std::string::npos) << notes[0];
     const Environments all = read(run);
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(all.at(here).invocations().size(), 2u);

@@ -259,7 +259,7 @@ TEST_F(Store, AFullDiskLeavesTheFileWhole) {
     if (message = message_of([&] { run.append(ok_record()); }); message == "nothing was thrown") message.clear();
   expect_has(message, run.cases_path().string());
   expect_has(message, "No space left on device");
-  expect_has(message, "free some space there, or choose another folder with --output DIR, then go on with --resume");
+  expect_has(message, "free some space there, or choose another folder with --output DIR, then continue with --resume");
   const CasesFile cases = read_cases(run.cases_path());
   EXPECT_EQ(cases.records.size(), appended - 1);
   EXPECT_GT(cases.records.size(), 5u);

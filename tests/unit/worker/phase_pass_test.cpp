@@ -208,7 +208,7 @@ TEST(PhasePass, TheRecordIsToldWhatPhasesAndStepsHaveInThem) {
   EXPECT_EQ(pass.note(measured, &reported),
             "phases come from 2 separate steps after the measured ones, of 1.012 ms each: the 4 events that time "
             "the phases of a captured step take about 10 us (as on an H200: not known of this device), 1.0% of a "
-            "measured step, which has none");
+            "measured step, which is captured without them");
   measured.samples.step_ns = {1e9, 1e9};
   Captured long_steps;
   EXPECT_EQ(long_steps.make().note(measured, nullptr), "");

@@ -174,8 +174,8 @@ TEST(StageTrial, FindsWhatStopsWorkingForGood) {
   EXPECT_FALSE(is_suspicious({1e-8}, 1e-5));  // calls, not steps
   EXPECT_EQ(
       mistake_in(std::vector{1e-7, 1e-7, 1e-7}, {5e-2, 1e-3, 2e-3}),
-      "a quarter of the measured steps took at most 0.0001 ms, and each of the first steps of a new object of the "
-      "workload at least 1 ms: a measured step does less than its work");
+      "a quarter of the measured steps took at most 0.0001 ms, but the first steps of a new object of the workload "
+      "took at least 1 ms each: a measured step skips work");
   EXPECT_EQ(mistake_in(std::vector{1e-3, 1e-3}, {5e-2, 1e-3, 2e-3}), "");
   EXPECT_EQ(mistake_in(std::vector{1e-7, 1e-7}, {5e-2}), "");  // a first step does not count
 }
