@@ -101,12 +101,11 @@ class SubmitCommand {
     run::LoadResult result =
         run::load_experiment({file, std::nullopt, settings, request_.filter, request_.plugin_path});
     if (result.loaded && result.loaded->experiment.output.repeat > 1)
-      return {
-          std::nullopt,
-          {{file, 0, 0,
-            fmt::format("[run] repeat is {}, but a batch has a record for each case; expected repeat = 1: submit it "
-                        "as often as it is to run, and give the runs to `assay compare` as one side",
-                        result.loaded->experiment.output.repeat)}}};
+      return {std::nullopt,
+              {{file, 0, 0,
+                fmt::format("[run] repeat is {}, but a batch has one record for each case; expected repeat = 1: submit "
+                            "it several times, and give the runs to `assay compare` as one side",
+                            result.loaded->experiment.output.repeat)}}};
     if (result.loaded && request_.output) {
       const auto place = results::output_place(*request_.output);
       if (!std::holds_alternative<fs::path>(place))

@@ -217,8 +217,7 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
     if (!program_->ended_well()) fail("after its last step " + program_->how_it_ended());
   }
   if (settings_.verify_metric.empty())
-    throw assay::Error(ASSAY_UNSUPPORTED,
-                       "what a right result of the program is, is not known: verify_metric names no metric");
+    throw assay::Error(ASSAY_UNSUPPORTED, "the right result of the program is unknown: verify_metric names no metric");
   const auto found = last_values_.find(settings_.verify_metric);
   if (found == last_values_.end()) {
     std::string names;

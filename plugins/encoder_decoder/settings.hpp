@@ -117,8 +117,8 @@ inline constexpr auto params = assay::join(
             .help("how many samples: quick: 10,240; full: about 30 GB of them"),
         Param::integer("num_samples", 0).at_least(0).help("samples of all ranks in an epoch; 0: as dataset says"),
         Param::text("data_dir", "")
-            .help("folder of sharded samples on disk, relative to where the host runs, generated when it has none; "
-                  "empty: samples are made on the fly in memory"),
+            .help("folder of sharded samples on disk, relative to where the host runs, made if empty; \"\": samples "
+                  "are made in memory"),
         Param::integer("num_shards", 0)
             .at_least(0)
             .at_most(10'000)

@@ -45,7 +45,7 @@ inline constexpr auto expert_params = assay::table(
     Param::integer("shared_d_ff", 0)
         .at_least(0)
         .at_most(1 << 22)
-        .help("hidden states of a SwiGLU that every token goes to, too; 0: there is none"),
+        .help("hidden states of a SwiGLU for every token; 0: none"),
     Param::integer("first_dense_layers", 0)
         .at_least(0)
         .at_most(4096)
@@ -72,7 +72,7 @@ inline constexpr auto expert_params = assay::table(
     Param::real("balance_coefficient", 0)
         .at_least(0)
         .at_most(largest)
-        .help("of the load-balancing loss in each layer's gradients; the loss that is reported has none of it"),
+        .help("of the load-balancing loss in each layer's gradients; the reported loss excludes it"),
     Param::real("z_coefficient", 0)
         .at_least(0)
         .at_most(largest)

@@ -27,12 +27,12 @@ struct Tables {
                        .help("stages of a rank. 1: one forward, one backward; more: interleaved, every ranks-th stage "
                              "is a rank's, and micro-batches are a multiple of the ranks"),
                    Param::choice("balance", models::StageBalance::work, balances)
-                       .help("what ranks have equally much of. work: operations of products, the head's among them; "
-                             "layers: layers, and the last rank the head beside its share"),
+                       .help("what is shared out evenly. work: operations of products, with the head's; layers: "
+                             "layers, with the head on the last rank as well"),
                    Param::choice("receives", Receives::between_works, receive_moments)
                        .help("when a rank starts to receive what comes while it works. between_works: after that work, "
-                             "so that a receive which waits takes no multiprocessors of a GPU from the products; "
-                             "beside_work: before it, so that messages travel beside it")),
+                             "so that a waiting receive takes no multiprocessors from the products; beside_work: "
+                             "before it, so that messages travel beside it")),
       mesh::replica_params,
       mesh::decoder_params(
           assay::join(models::dimension_params,

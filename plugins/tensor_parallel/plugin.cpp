@@ -14,9 +14,8 @@ struct Tables {
   static constexpr auto summary = "decoder training with products split over the ranks and sequence-parallel norms";
   static constexpr auto params = assay::join(
       assay::table(Param::boolean("sequence_parallel", true)
-                       .help("true: a rank has the norms and the residual stream of its part of the rows, which are "
-                             "gathered before a product and summed to parts after it; false: of all rows, and sums are "
-                             "made everywhere"),
+                       .help("true: a rank has norms and residual stream of its part of the rows, gathered before a "
+                             "product and reduce-scattered after it; false: of all rows, with an all-reduce after it"),
                    Param::integer("communication_chunks", 1)
                        .at_least(1)
                        .at_most(64)

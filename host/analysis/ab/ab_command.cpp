@@ -60,10 +60,8 @@ void check_settings(const std::vector<std::string>& settings, const std::string&
   for (const std::string& setting : settings) {
     const std::string key = assignment_in(setting, option).first;
     if (key == "run.repeat" || key == "run.order")
-      throw UsageError(
-          fmt::format("--{} {}: how often a side runs is what `assay ab` decides; see --min-runs and "
-                      "--max-runs",
-                      option, setting));
+      throw UsageError(fmt::format("--{} {}: `assay ab` decides how often a side runs; see --min-runs and --max-runs",
+                                   option, setting));
   }
 }
 
@@ -130,8 +128,7 @@ void check_difference(bool is_one_thing, bool is_asked_for) {
         "experiment, or add --a-a to test the machine itself");
   if (is_asked_for && !is_one_thing)
     throw UsageError(
-        "--a-a tests the machine with one and the same thing on both sides, and here A and B differ; leave out "
-        "--a-a, or what they differ in");
+        "--a-a tests the machine with equal sides, but A and B differ; leave out --a-a, or the difference");
 }
 
 Checked checked(const AbRequest& request) {
@@ -282,7 +279,7 @@ class AbRun {
       const std::string change = change_below(side.folder);
       if (change.empty()) return {};
       return {false,
-              fmt::format("it has changed while the session went on: {}; start again when it stays as it is", change)};
+              fmt::format("it has changed during the session: {}; start again when it no longer changes", change)};
     }
     std::string why = end.said;
     for (const std::string& line : failures_below(side.folder)) why += (why.empty() ? "" : "\n") + line;

@@ -153,8 +153,8 @@ std::string result_text(const SessionResult& result, const SessionNames& names) 
   text += has_verdict ? fmt::format("B: {}\n", name_of(result.judgement.verdict)) : "no verdict\n";
   if (names.is_one_thing)
     text +=
-        "A and B are one and the same (--a-a): no difference is expected, and faster or slower would be a false "
-        "verdict. The interval says what the machine can resolve\n";
+        "A and B are the same (--a-a), so faster or slower would be a false verdict. The interval shows what the "
+        "machine can resolve\n";
   for (std::size_t i = 0; i < names.folders.size(); ++i)
     text += fmt::format("{}: {}\n", i == 0 ? "A" : "B", names.folders[i].string());
   if (result.comparison) text += compare_command(names, result.confidence) + "\n";

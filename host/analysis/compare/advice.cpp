@@ -111,13 +111,12 @@ std::vector<std::string> what_would_settle(const Comparison& comparison, const s
           ? fmt::format("a quieter machine, or more steps (--set measure.steps=N); with the same scatter it would take "
                         "{} runs a side",
                         most)
-          : fmt::format("several runs a side, made in turns{}: {}",
-                        most > 0 ? fmt::format(" (about {} a side, in all, would do)", most) : "",
-                        by.empty() ? "assay compare A1,A2,A3 B1,B2,B3"
-                                   : fmt::format("assay run EXPERIMENT.toml --resume --set run.repeat={}, then this "
-                                                 "comparison again",
-                                                 std::max<std::size_t>(most, 3))),
-      "or `assay ab EXPERIMENT.toml --a KEY=VALUE --b KEY=VALUE`, which makes them until it is clear"};
+          : fmt::format(
+                "several runs a side, in turns{}: {}", most > 0 ? fmt::format(" (about {} a side in all)", most) : "",
+                by.empty() ? "assay compare A1,A2,A3 B1,B2,B3"
+                           : fmt::format("assay run EXPERIMENT.toml --resume --set run.repeat={}, then compare again",
+                                         std::max<std::size_t>(most, 3))),
+      "or `assay ab EXPERIMENT.toml --a KEY=VALUE --b KEY=VALUE`, which runs them until the verdict is clear"};
 }
 
 }  // namespace assay::host::compare

@@ -458,8 +458,8 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     const auto say = [&comparison](const std::string& who, const std::string& not_who,
                                    const std::set<std::string>& inputs) {
       if (!inputs.empty())
-        comparison.unknown.push_back(
-            fmt::format("only {} says, and {} is taken to agree: {}", who, not_who, fmt::join(inputs, ", ")));
+        comparison.unknown.push_back(fmt::format("only {} states these inputs, and {} is assumed to agree: {}", who,
+                                                 not_who, fmt::join(inputs, ", ")));
     };
     say(comparison.sides[0].label, label, of_baseline);
     say(label, comparison.sides[0].label, of_other);

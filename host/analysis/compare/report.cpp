@@ -258,14 +258,13 @@ std::string text_of(const Comparison& comparison, const TestOptions& test, const
     else
       for (const ComparedMetric& metric : comparison.metrics)
         parts.push_back(metric_text(comparison, metric, test, notes, style));
-    add_part(parts, "What would settle it where the verdict is cannot tell", what_would_settle(comparison, options.by),
-             style);
+    add_part(parts, "How to settle 'cannot tell'", what_would_settle(comparison, options.by), style);
     add_part(parts, "Notes", notes.lines(), style);
     add_part(parts, "Not compared", refusals_of(comparison), style);
   }
   std::vector<std::string> rest = comparison.unmatched;
   rest.insert(rest.end(), comparison.unknown.begin(), comparison.unknown.end());
-  add_part(parts, "Cases without a partner, and inputs that one side does not say", rest, style);
+  add_part(parts, "Cases without a partner, and inputs that one side lacks", rest, style);
   if (!why_nothing.empty()) parts.push_back(differences_text(comparison, style));
   if (options.tells_test) add_part(parts, "How it was tested", test_lines(test), style);
   return fmt::format("{}", fmt::join(parts, "\n"));

@@ -40,8 +40,8 @@ void warn_of_missing_environments(const ComparedRun& run, std::vector<std::strin
     if (!record.environment.empty() && !run.environments.contains(record.environment)) ++missing[record.environment];
   for (const auto& [id, count] : missing)
     warnings.push_back(
-        fmt::format("{}: {} record(s) were made in the environment {}, and environments/{}.json is not there; what "
-                    "environment.json says is taken instead. Restore the file",
+        fmt::format("{}: {} record(s) were made in the environment {}, but environments/{}.json is missing; "
+                    "environment.json is used instead. Restore the file",
                     one_line(run.path), count, one_line(id), one_line(id)));
 }
 

@@ -133,8 +133,7 @@ PageOptions page_options(const ReportRequest& request, const std::string& plot) 
     throw UsageError(fmt::format("--width is {}; expected pixels from 300 to 4000", width_px));
   if (!plot.empty()) options.width_px = static_cast<std::size_t>(width_px);
   options.dark = request.dark;
-  if (options.dark && plot.empty())
-    throw UsageError("--dark goes with --plot; a page is as dark as who reads it likes");
+  if (options.dark && plot.empty()) throw UsageError("--dark needs --plot; a page follows the setting of its reader");
   return options;
 }
 

@@ -45,9 +45,7 @@ void check_output(const fs::path& file, bool replaces_any) {
         fmt::format("{} is a link; give the name of the file it leads to, or another one", file.string()));
   if (is_there && !replaces_any && !begins_with(file, page_mark) && !begins_with(file, svg_mark))
     throw OutputError(
-        fmt::format("{} is there already, and is no report that could be made again; give another name by -o, or "
-                    "--force to replace it",
-                    file.string()));
+        fmt::format("{} exists and is not a report; give another name by -o, or --force to replace it", file.string()));
   refuse(file, try_creating_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")));
   refuse(file, try_writing(file));
 }

@@ -81,10 +81,10 @@ std::string description_of(const experiment::DeviceDescription& device, const Me
     add(fmt::format("{}_tflop_per_s", experiment::arithmetics[i]), device.tflop_per_s[i], measured.tflop_per_s[i]);
   add("memory_gbytes_per_s", device.memory_gbytes_per_s, measured.memory_gbytes_per_s);
   if (device.memory_gbytes_per_s <= 0 && measured.memory_gbytes_per_s <= 0)
-    throw experiment::DeviceFileError(fmt::format(
-        "the bandwidth of {} is in no table; give a run on it by --from: a workload that tries its peaks, such as the "
-        "decoder, has them in its record; or try it out by --probe",
-        device.name));
+    throw experiment::DeviceFileError(
+        fmt::format("the bandwidth of {} is unknown; give a run on it by --from that measured peaks, such as one of "
+                    "the decoder, or measure it by --probe",
+                    device.name));
   std::string process;
   if (device.kind != "cpu") {
     process = "\n[process]\n";

@@ -321,7 +321,7 @@ int report_what_plugin_refuses(const run::LoadedExperiment& loaded, std::int64_t
     for (experiment::Mistake& mistake : here.mistakes) refused.mistakes.push_back(std::move(mistake));
   }
   if (refused.not_asked > 0)
-    fmt::print("note: in the time that a dry run takes, the plugin was asked about {} of {} cases\n",
+    fmt::print("note: a dry run had time to ask the plugin about {} of {} cases\n",
                loaded.experiment.cases.size() - refused.not_asked, loaded.experiment.cases.size());
   return refused.mistakes.empty() ? exit_ok : console::report_mistakes(refused.mistakes);
 } catch (const std::exception& e) {

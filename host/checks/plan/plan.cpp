@@ -72,9 +72,8 @@ std::vector<std::string> notes_on_limit(const CasesPlan& plan) {
         "[run] memory_limit is of the host's memory, which is not planned: a case that fits here can be oom by that "
         "limit"};
   return {fmt::format(
-      "{} of {} cases {} [run] memory_limit, which fits is held against, too; the limit also counts what a worker "
-      "takes for its verification, which is not planned: with a limit that is little above process peak a case is oom "
-      "though it fits here",
+      "{} of {} cases {} [run] memory_limit, which fits is compared with, too; the limit includes the memory of the "
+      "verification, which is not planned: with a limit little above process peak a case is oom though it fits here",
       limited, cases.size(), limited == 1 ? "has a" : "have a")};
 }
 

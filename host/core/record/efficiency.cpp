@@ -50,9 +50,8 @@ void leave_out(const Peak& peak, double rate, CaseResult& result) {
   const double share = rate / *peak.gflop_per_s;
   if (share <= most_of_a_disturbed_peak)
     return result.note(
-        fmt::format("the peak of {:.4g} GFLOP/s that was measured after the steps is below their own {:.4g} "
-                    "GFLOP/s, so it is left out: other programs took the processors meanwhile, or the clocks "
-                    "had dropped",
+        fmt::format("the peak of {:.4g} GFLOP/s that was measured after the steps is below the steps' {:.4g} GFLOP/s, "
+                    "so it is left out: other programs took the processors meanwhile, or the clocks had dropped",
                     *peak.gflop_per_s, rate));
   std::string text = fmt::format(
       "suspicious: the steps' {:.4g} GFLOP/s are {:.3g} times the peak of {:.4g} GFLOP/s that was measured after them, "

@@ -101,7 +101,7 @@ void print_found(const std::vector<Leftover>& all, std::size_t width) {
 
 int clean(const CleanRequest& request) {
   if (request.older_than_days && !request.what.empty())
-    throw UsageError("--older-than is about whole runs; leave out what else to clean");
+    throw UsageError("--older-than cleans whole runs; leave out the other kinds");
   if (request.older_than_days && !(*request.older_than_days > 0 && *request.older_than_days < 1e6))
     throw UsageError("--older-than takes days; expected a number above 0");
   const auto kinds = kinds_asked_for(request.what);

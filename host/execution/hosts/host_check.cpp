@@ -166,10 +166,10 @@ std::vector<std::string> problems_in(const Json& answer, const HostCheck& check,
   if (const std::string problem = found.at("shared"); !problem.empty())
     add(problem);
   else if (found.at("seen") != check.shared_text)
-    add(fmt::format(
-        "the results folder {} is not the one that {} sees: a file that was written there does not come; choose a "
-        "folder on a file system that all hosts share, with --output DIR or [output] dir",
-        check.shared.string(), first.name));
+    add(
+        fmt::format("the results folder {} is not the one that {} sees: a file written there does not appear here; "
+                    "choose a folder on a file system that all hosts share, with --output DIR or [output] dir",
+                    check.shared.string(), first.name));
   return problems;
 }
 
@@ -179,7 +179,7 @@ std::string clock_problem(double asked_s, double there_s, double answered_s, con
   const double offset_s = there_s - (asked_s + answered_s) / 2, uncertainty_s = (answered_s - asked_s) / 2;
   if (std::abs(offset_s) - uncertainty_s <= most_clock_offset_s) return "";
   return fmt::format(
-      "{}: its clock is {:.0f} s {} this machine's, and records would bear times that do not fit; let both follow NTP "
+      "{}: its clock is {:.0f} s {} this machine's, so times in records would not fit; let both follow NTP "
       "(systemd-timesyncd or chrony; `timedatectl` shows it)",
       host.name, std::abs(offset_s), offset_s > 0 ? "ahead of" : "behind");
 }

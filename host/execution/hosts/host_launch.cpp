@@ -106,7 +106,7 @@ class Launch {
         if (connections_.is_open(i))
           complain(fmt::format("{} does not answer; what runs there ends by itself as soon as it misses this machine",
                                launch_.hosts[i].name));
-      throw HostError("the launch was left, since not all hosts have confirmed that their ranks have ended");
+      throw HostError("assay left the launch before all hosts had confirmed that their ranks have ended");
     }
   }
 

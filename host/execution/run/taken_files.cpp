@@ -174,7 +174,7 @@ std::optional<std::string> TakenFiles::change_of_input(const std::string& path) 
     return fmt::format("{}, which it could when the run began{}", e.what(), remedy);
   }
   if (hash != known->second.hash)
-    return fmt::format("{} has changed while the run went on (SHA-256 {} when it began, {} now){}", path,
+    return fmt::format("{} has changed during the run (SHA-256 {} when it began, {} now){}", path,
                        short_hash(known->second.hash), short_hash(hash), remedy);
   known->second.state = state;  // touched, and the same
   return std::nullopt;

@@ -275,7 +275,7 @@ std::vector<std::string> overdrawn_memory(const measure::MemoryLedger& ledger) {
   for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
     if (lowest.bytes[kind] < 0)
       notes.push_back(fmt::format(
-          "the workload has given up {:.1f} MiB more of {} than it had taken: figures of its memory are too small",
+          "the workload has freed {:.1f} MiB more of {} than it had taken: figures of its memory are too small",
           static_cast<double>(-lowest.bytes[kind]) / 1048576, memory_kind_name(kind)));
   return notes;
 }

@@ -68,8 +68,8 @@ std::string in_words(const Difference& found, const StepAccount& timed, std::uin
                                 ? fmt::format("step {} of the warm-up", step + 1)
                                 : fmt::format("measured step {}", step - steps_before_window + 1);
   return fmt::format(
-      "{} left {:.9g}, and {:.9g} when it was repeated from the start (mark {} of {}{}): the steps that were timed are "
-      "not those that the verification takes",
+      "{} left {:.9g}, but {:.9g} when it was repeated from the start (mark {} of {}{}): the timed steps are not the "
+      "verified ones",
       which, found.timed, found.repeated, found.mark % timed.marks_per_step + 1, timed.marks_per_step,
       found.allowed > 0 ? fmt::format("; {:.3g} is allowed", found.allowed) : "");
 }
@@ -144,9 +144,8 @@ RepeatedSteps compare_repeated(const StepAccount& account, const TimedSteps& tim
     result.mistake = in_words(*found, account, timed.before_window);
   } else if (is_too_long()) {
     result.mistake = fmt::format(
-        "a measured step took {:.4g} ms, and each of the first {} steps {:.4g} ms when they were repeated and their "
-        "work "
-        "was waited for: the time of a step does not hold its work",
+        "a measured step took {:.4g} ms, but each of the first {} steps {:.4g} ms when repeated and waited for: the "
+        "time of a step does not include its work",
         timed.step_s * 1e3, compared, shortest_s / static_cast<double>(compared) * 1e3);
   }
   if (!result.mistake.empty()) return result;

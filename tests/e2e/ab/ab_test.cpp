@@ -138,7 +138,7 @@ TEST_F(Ab, WhatDoesNotDifferIsNotRun) {
   }
   const RunResult differing = ab({"--a-a", "--b", "work=1"});
   EXPECT_EQ(differing.exit.code, 2) << differing.output;
-  EXPECT_TRUE(contains(differing.output, "leave out --a-a, or what they differ in")) << differing.output;
+  EXPECT_TRUE(contains(differing.output, "leave out --a-a, or the difference")) << differing.output;
 }
 
 // What the experiment sweeps, too: each side has one value of it.

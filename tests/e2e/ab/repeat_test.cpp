@@ -103,7 +103,7 @@ TEST_F(Repeat, IsRefusedByABatch) {
   std::ofstream(folder() / "site.toml") << "schema = 1\n[slurm]\npartition = \"cpu\"\n";
   const RunResult result = run({"submit", "x.toml", "--site", "./site.toml", "--plugin-path", PLUGINS, "--dry-run"});
   EXPECT_EQ(result.exit.code, 2) << result.output;
-  EXPECT_TRUE(contains(result.output, "[run] repeat is 2, but a batch has a record for each case")) << result.output;
+  EXPECT_TRUE(contains(result.output, "[run] repeat is 2, but a batch has one record for each case")) << result.output;
 }
 
 }  // namespace

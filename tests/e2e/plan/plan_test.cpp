@@ -310,7 +310,7 @@ TEST_F(Plan, ADryRunOfABatchNamesTheCaseThatThePluginRefuses) {
   EXPECT_EQ(result.exit.code, 2) << result.output;
   EXPECT_TRUE(contains(result.output, "(case 5: heads=7)")) << result.output;
   EXPECT_TRUE(contains(result.output, "1 mistake; nothing was started")) << result.output;
-  EXPECT_FALSE(contains(result.output, "the plugin was asked about")) << "all of them were\n" << result.output;
+  EXPECT_FALSE(contains(result.output, "had time to ask the plugin about")) << "all of them were\n" << result.output;
 }
 
 TEST_F(Plan, TellsThatNothingHasRoomForACase) {

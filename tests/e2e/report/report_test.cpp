@@ -148,7 +148,7 @@ TEST_F(Report, MistakesAreNamed) {
   refused({"report", folder_of_run, "-o", "out"}, "out is a folder; give the name of a file");
   refused({"report", folder_of_run, "-o", folder_of_run + "/cases.jsonl"}, "-o ends in .jsonl");
   put_file(folder() / "mine.html", "words");
-  refused({"report", folder_of_run, "-o", (folder() / "mine.html").string()}, "is no report that could be made again");
+  refused({"report", folder_of_run, "-o", (folder() / "mine.html").string()}, "exists and is not a report");
   refused({"report", folder_of_run, "-o", folder_of_run + "/table.md/report.html"}, "cannot be written: ");
   refused({"report", folder_of_run, "-o", ""}, "-o is \"\"; expected the name of a file");
   refused({"report", folder_of_run, "--format", "pdf"}, "--format is 'pdf'; expected html, svg or png");

@@ -132,7 +132,7 @@ TEST_F(TakenFiles, AnInputThatChangesEndsItsCasesWithAReason) {
   EXPECT_EQ(records[0]["status"], "ok");
   EXPECT_EQ(records[1]["status"], "ok") << "it was touched, and is the same";
   EXPECT_EQ(records[3]["status"], "failed");
-  EXPECT_PRED2(contains, records[3]["reason"].get<std::string>(), "input has changed while the run went on (SHA-256 ");
+  EXPECT_PRED2(contains, records[3]["reason"].get<std::string>(), "input has changed during the run (SHA-256 ");
   EXPECT_FALSE(records[3].contains("phases"));
 }
 

@@ -31,8 +31,7 @@ TEST(ReportFile, AFolderIsMadeAndAReportReplaced) {
 TEST(ReportFile, WhatIsNoReportStays) {
   const test::TemporaryFolder folder;
   test::put_file(folder / "cases.jsonl", "{}");
-  EXPECT_NE(refusal(folder / "cases.jsonl")
-                .find("is no report that could be made again; give another name by -o, or --force"),
+  EXPECT_NE(refusal(folder / "cases.jsonl").find("exists and is not a report; give another name by -o, or --force"),
             std::string::npos);
   EXPECT_EQ(refusal(folder / "cases.jsonl", true), "");
   EXPECT_NE(refusal(folder.path(), true).find("is a folder; give the name of a file, such as "), std::string::npos);

@@ -77,9 +77,10 @@ TEST(StepAccount, RepeatedStepsAreTheSameToTheBit) {
   EXPECT_EQ(same.result.text, "the first 3 repeated from the start with the same marks to the bit");
   EXPECT_EQ(same.repetitions, 1u);
   const Repeated other = repeated(account_of_values({3, 2, 1}), {{3, 2, 1.5}});
-  EXPECT_EQ(other.result.mistake,
-            "measured step 2 left 1, and 1.5 when it was repeated from the start (mark 1 of 1): the steps that were "
-            "timed are not those that the verification takes");
+  EXPECT_EQ(
+      other.result.mistake,
+      "measured step 2 left 1, but 1.5 when it was repeated from the start (mark 1 of 1): the timed steps are not "
+      "the verified ones");
   EXPECT_EQ(other.repetitions, 1u);
   EXPECT_NE(repeated(account_of_values({nan, 2}), {{3, 2}}).result.mistake.find("step 1 of the warm-up left nan"),
             std::string::npos);
@@ -120,8 +121,8 @@ TEST(StepAccount, ATimeHoldsTheWorkOfItsStep) {
   EXPECT_EQ(repeated(timed, {{3, 2}}, 0.1, 0.5).result.mistake, "");
   const Repeated longer = repeated(timed, {{3, 2}}, 0.1, 2);
   EXPECT_EQ(longer.result.mistake,
-            "a measured step took 100 ms, and each of the first 2 steps 1000 ms when they were repeated and their work "
-            "was waited for: the time of a step does not hold its work");
+            "a measured step took 100 ms, but each of the first 2 steps 1000 ms when repeated and waited for: the time "
+            "of a step does not include its work");
   EXPECT_EQ(longer.repetitions, 5u);
   EXPECT_EQ(repeated(timed, {{3, 2}}, 1e-6, 0.01).result.mistake, "");  // waits between short steps
 }
