@@ -1,6 +1,6 @@
 // Figures of a training's state, as the loss of its last step, compare only where as many steps have made it.
 #pragma once
-#include "compare/sides.hpp"
+#include "compare/inputs.hpp"
 
 #include <string>
 
