@@ -29,9 +29,9 @@ std::int32_t read_update(const Case& c, DecoderTrainerConfig& trainer) {
                 "optimizer = \"muon\" is of a training step; expected pass = \"train_step\", or optimizer left out");
   const auto left = c.get<std::int32_t>("leave_multiprocessors");
   if (left > 0 && !trainer.update_beside_backward)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                "leave_multiprocessors needs update = \"beside_backward\", which uses them; set that, or leave "
-                "leave_multiprocessors out");
+    throw Error(
+        ASSAY_INVALID_ARGUMENT,
+        "leave_multiprocessors needs an update beside backward; set update = \"beside_backward\", or leave it out");
   return left;
 }
 

@@ -158,7 +158,7 @@ TEST_F(Report, MistakesAreNamed) {
   refused({"report", folder_of_run, "--plot", "steps", "--width", "10"}, "expected pixels from 300 to 4000");
   refused({"report", folder_of_run, "--baseline", "16"}, "--baseline is a value of --by and needs it");
   refused({"report", folder_of_run, "--by", "nothing"}, "nothing");
-  refused({"report", folder_of_run, "--dark"}, "--dark goes with --plot");
+  refused({"report", folder_of_run, "--dark"}, "--dark needs --plot");
   refused({"report", folder_of_run, "--plot", "steps", "--open"}, "--open goes with --format html alone");
   EXPECT_FALSE(fs::exists(folder() / "empty/report.html"));
   EXPECT_FALSE(cases().empty());

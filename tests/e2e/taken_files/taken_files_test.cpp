@@ -143,7 +143,7 @@ TEST_F(TakenFiles, AFolderFromWhichNothingIsExecutedIsNamedWithTheRemedy) {
   const RunResult result = run_experiment(sweep_of_four());
   umount2((folder() / "out").c_str(), MNT_DETACH);
   EXPECT_EQ(result.exit.code, 1) << result.output;
-  EXPECT_PRED2(contains, result.output, "it is mounted with noexec");
+  EXPECT_PRED2(contains, result.output, "is on a file system mounted with noexec");
   EXPECT_PRED2(contains, result.output, "choose another folder with --output DIR");
 }
 

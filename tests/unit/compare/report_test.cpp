@@ -96,7 +96,7 @@ TEST_F(Report, AVerdictWithoutAnIntervalSaysWhyAndWhatToRun) {
                   "differ by chance; more steps (--set measure.steps=30) or several runs a side show it: assay compare "
                   "A1,A2,A3 B1,B2,B3"))
       << text;
-  EXPECT_FALSE(has(text, "What would settle")) << text;
+  EXPECT_FALSE(has(text, "How to settle")) << text;
 }
 
 TEST_F(Report, ManySidesHaveALineEach) {
@@ -167,7 +167,7 @@ TEST_F(Report, WhatCannotBeToldHasTheRunsThatWouldSettleIt) {
   EXPECT_TRUE(has(text, " a side in all): assay compare A1,A2,A3 B1,B2,B3")) << text;
   EXPECT_TRUE(has(text, "or `assay ab EXPERIMENT.toml ")) << text;
   EXPECT_TRUE(has(comparison_text(unclear, {}, 400, {.by = "execution"}), "--resume --set run.repeat="));
-  EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "What would settle"));
+  EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "How to settle"));
   const Json entry = Json::parse(comparison_json(unclear, {}))["metrics"][0]["cases"][0]["sides"][1];
   EXPECT_GE(entry["runs_to_settle"], 2);
   EXPECT_GT(entry["p_value"], 0.05);
