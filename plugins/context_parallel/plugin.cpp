@@ -4,6 +4,7 @@
 
 namespace context_parallel {
 
+namespace mesh = assay::mesh;
 namespace models = assay::models;
 namespace parallel = assay::parallel;
 
@@ -25,24 +26,29 @@ struct Tables {
   static constexpr auto id = "context_parallel";
   static constexpr auto summary = "decoder training on long sequences, whose tokens are shared out over the ranks";
   static constexpr auto params =
-      assay::join(models::shared_model_params, models::accumulation_params, parallel::rank_precision_params,
-                  parallel::rank_execution_params, models::attention_params, models::checkpointing_params,
-                  assay::train::elementwise_optimizer_params, parallel::bucket_params, parallel::collective_params);
+      assay::join(mesh::replica_params,
+                  mesh::decoder_params(models::shared_model_params, parallel::rank_execution_params,
+                                       assay::train::elementwise_optimizer_params),
+                  parallel::bucket_params, parallel::collective_params);
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the tokens of all ranks");
-  static constexpr auto metrics = assay::join(assay::table(assay::train::parameters_metric, loss_metric),
-                                              parallel::communication_metrics, assay::table(parallel::messages_metric));
+  static constexpr auto metrics =
+      assay::join(assay::table(assay::train::parameters_metric, loss_metric), parallel::communication_metrics,
+                  assay::table(parallel::messages_metric), parallel::replica_metrics);
 
-  static assay::mesh::Strategy strategy(const assay::Case& c) {
+  static mesh::Strategy strategy(const assay::Case& c) {
     models::DecoderTrainerConfig config = models::decoder_trainer_config(c);
-    config.model.context = {.rank = c.rank(), .ranks = c.rank_count()};
-    config = assay::mesh::of_one_batch(c, std::move(config));
+    const mesh::Axes axes = mesh::axes_of(c);
+    config.model.context = {.rank = axes.place, .ranks = axes.ranks};
+    config = mesh::of_one_batch(c, std::move(config), axes);
+    config.is_term = true;
     require_chunks_for_cudnn(c, config.model);
-    return {.trainer = config,
-            .shares = assay::mesh::Shares::tokens,
+    return {.trainer = std::move(config),
+            .shares = mesh::Shares::tokens,
+            .axes = axes,
             .gradients = {{.reduction = assay::comm::Reduction::sum,
                            .bucket_bytes = static_cast<std::size_t>(c.get<double>("bucket_mb") * 0x1p20)}},
-            .loss = assay::mesh::ReportedLoss::sum_of_ranks,
+            .loss = mesh::ReportedLoss::sum_of_ranks,
             .graph = assay::workload::is_graph(c),
             .collectives = parallel::CollectiveSettings(c)};
   }

@@ -22,10 +22,8 @@ struct Tables {
                        .help("rows are exchanged in so many chunks, and a chunk's exchange runs beside the products "
                              "of the next one; 1: whole")),
       mesh::replica_params,
-      mesh::decoder_params(
-          assay::join(models::dimension_params, models::batch_params("sequences in a step, of each replica"),
-                      models::sequence_params),
-          parallel::rank_execution_params, assay::train::elementwise_optimizer_params),
+      mesh::decoder_params(models::shared_model_params, parallel::rank_execution_params,
+                           assay::train::elementwise_optimizer_params),
       parallel::collective_params);
   static constexpr auto loss_metric = assay::Metric::per_case("loss").help(
       "cross-entropy of the last step, nats, the same on every rank; mean of the replicas");

@@ -17,6 +17,7 @@ namespace {
 
 // Replicas average gradients in buckets of the size that PyTorch's DDP has.
 constexpr std::size_t replica_bucket_bytes = std::size_t{25} << 20;
+const std::vector<std::int32_t> every_rank;  // as members of a communicator
 
 }  // namespace
 
@@ -30,7 +31,8 @@ DecoderRanks::DecoderRanks(const Case& c, const char* name, Strategy strategy, s
   if (strategy_.shares == Shares::columns) parts_->share(trainer_.parameters(), shared_range());
   if (strategy_.axes.has_replicas()) {
     strategy_.collectives.options.members = strategy_.axes.of_replica();
-    replicas_.emplace(trainer_.parameters(), replica_bucket_bytes, shared_range(), within_replica());
+    if (!sums_over_replicas())
+      replicas_.emplace(trainer_.parameters(), replica_bucket_bytes, shared_range(), within_replica());
   }
   if (strategy_.update)
     update_.emplace(trainer_, c.rank(), c.rank_count(), *strategy_.update,
@@ -195,7 +197,8 @@ void DecoderRanks::set_up(const Launch& launch) {
       setup_moments(launch));
   if (!steps_.communicate()) open_communicator(steps_, host_, launch, strategy_.collectives, trainer_);
   if (strategy_.axes.has_replicas()) {
-    open_between_replicas(steps_, host_, launch, strategy_.collectives, strategy_.axes.of_place());
+    open_between_replicas(steps_, host_, launch, strategy_.collectives,
+                          sums_over_replicas() ? every_rank : strategy_.axes.of_place(), strategy_.axes.replicas);
     parallel::register_gradients(*steps_.between_replicas(), trainer_);
   }
   if (parts_ || stages_)
@@ -260,7 +263,7 @@ void DecoderRanks::reach_ranks(bool silent) {
   if (stages_) stages_->use(communicator);
   if (replicas_) replicas_->use(silent ? nullptr : steps_.between_replicas());
   // These two have a communicator in any case, which is silent by itself.
-  if (gradients_) gradients_->use(steps_.communicator());
+  if (gradients_) gradients_->use(sums_over_replicas() ? *steps_.between_replicas() : steps_.communicator());
   if (update_) update_->use(steps_.communicator());
 }
 
@@ -289,7 +292,8 @@ double DecoderRanks::reported_loss() const {
   if (strategy_.loss == ReportedLoss::of_rank) return loss;
   const double mean = comm::mean_of_ranks(host_, name_ + ".loss", loss);
   if (strategy_.loss == ReportedLoss::mean_of_ranks) return mean;
-  return static_cast<double>(comm::ranks_of(host_).rank_count / strategy_.axes.replicas) * mean;
+  const std::int32_t means = strategy_.trainer.has_terms() ? 1 : strategy_.axes.replicas;
+  return static_cast<double>(comm::ranks_of(host_).rank_count / means) * mean;
 }
 
 }  // namespace assay::mesh

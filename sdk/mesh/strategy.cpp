@@ -26,10 +26,14 @@ void validate(const Strategy& strategy) {
     case Shares::tokens:
       if (!gradients || strategy.gradients->reduction != comm::Reduction::sum)
         refuse("shares tokens, and a rank's gradients are terms of a sum; expected gradients that are summed");
+      if (strategy.axes.has_replicas() && !strategy.trainer.has_terms())
+        refuse(
+            "shares tokens in replicas, whose gradients are summed over all; expected losses that are terms of one "
+            "mean");
       break;
   }
-  if (strategy.axes.has_replicas() && (strategy.shares == Shares::nothing || strategy.shares == Shares::tokens))
-    refuse("has replicas, and shares no blocks, columns or stages; leave axes out");
+  if (strategy.axes.has_replicas() && strategy.shares == Shares::nothing)
+    refuse("has replicas, and shares nothing; leave axes out");
   if (strategy.gathers != parallel::Gathers::any_memory && strategy.shares != Shares::blocks && !update)
     refuse("gathers no parameters; leave gathers out");
 }

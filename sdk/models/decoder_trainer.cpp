@@ -6,6 +6,7 @@
 #include <assay/train/safetensors.hpp>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,11 @@ namespace {
 // Streams of the counter-based generator; parameters use their own ids as streams.
 constexpr std::uint64_t input_stream = 1'000'001;
 constexpr std::uint64_t label_stream = 1'000'002;
+
+// Of labels, those that the loss does not ignore.
+std::int64_t counted(std::span<const std::int64_t> labels) {
+  return std::count_if(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
+}
 
 }  // namespace
 
@@ -188,6 +194,7 @@ void DecoderTrainer::load_inputs() {
       .x = global_labels_, .seed = config_.seed, .stream = label_stream, .low = 0, .high = config_.model.vocab_size});
   valid_rows_ = config_.model.step_rows();
   if (!config_.model.documents.empty()) ignore_labels_across_documents();
+  global_valid_rows_ = config_.data_ranks * valid_rows_;  // each has as many
   if (config_.model.shares_context()) take_own_chunks();
   backend().download(&first_token_, inputs_.slice(0, 0, 1));
 }
@@ -203,28 +210,26 @@ void DecoderTrainer::ignore_labels_across_documents() {
   valid_rows_ -= sequences * (static_cast<std::int64_t>(config_.model.documents.size()) - 1);
 }
 
-// From the sequences of all ranks, which the backend has.
+// From the sequences of this rank's batch, among those of all ranks, which the backend has.
 void DecoderTrainer::take_own_chunks() {
   const DecoderConfig& c = config_.model;
+  const std::int64_t batch = c.step_rows() * c.context.ranks, first = config_.data_rank * batch;
   const auto take = [&](const Tensor& from, const Tensor& to) {
     std::vector<std::int64_t> all(static_cast<std::size_t>(from.elements())), own;
     backend().synchronize();
     backend().download(all.data(), from);
-    for (std::int64_t begin = 0; begin < from.elements(); begin += c.context_length)
+    for (std::int64_t begin = first; begin < first + batch; begin += c.context_length)
       for (const int which : {0, 1}) {
-        const auto first = all.begin() + begin + c.chunk_begin(c.context.rank, which);
-        own.insert(own.end(), first, first + c.chunk_length());
+        const auto chunk = all.begin() + begin + c.chunk_begin(c.context.rank, which);
+        own.insert(own.end(), chunk, chunk + c.chunk_length());
       }
     backend().upload(to, own.data());
     return std::pair(std::move(all), std::move(own));
   };
-  const auto valid = [](const std::vector<std::int64_t>& labels) {
-    return std::count_if(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
-  };
   take(global_inputs_, inputs_);
   const auto [labels, own_labels] = take(global_labels_, labels_);
-  global_valid_rows_ = valid(labels);
-  valid_rows_ = valid(own_labels);
+  global_valid_rows_ = counted(labels);
+  valid_rows_ = counted(own_labels);
 }
 
 void DecoderTrainer::read_inputs() {
@@ -261,8 +266,8 @@ void DecoderTrainer::read_inputs() {
   }
   const auto rows = static_cast<std::size_t>(config_.model.step_rows());
   const std::size_t first_row = static_cast<std::size_t>(config_.data_rank) * rows;
-  valid_rows_ = 0;
-  for (std::size_t i = 0; i < rows; ++i) valid_rows_ += labels[first_row + i] >= 0 ? 1 : 0;
+  valid_rows_ = counted(std::span(labels).subspan(first_row, rows));
+  global_valid_rows_ = counted(labels);
   if (valid_rows_ == 0) throw Error(ASSAY_INVALID_ARGUMENT, name_of_file + ": every label is negative: no loss");
   first_token_ = ids[first_row];
 }

@@ -160,16 +160,13 @@ std::string check_parts(const Host& host, std::string_view name, const models::D
   if (const auto first = std::find(are_wrong.begin(), are_wrong.end(), 1); first != are_wrong.end())
     throw Error(ASSAY_WRONG_RESULT,
                 "the batch of rank " + std::to_string(first - are_wrong.begin()) + " is not what the experiment says");
-  const std::int64_t rows = trainer.config().model.step_rows();
+  const models::DecoderConfig& model = trainer.config().model;
+  const std::int64_t rows = model.step_rows() * model.context.ranks;
   std::int32_t wrong_rank = -1;
   // Of sequences that ranks share out each has looked at its own tokens; the sequences are to be the same ones.
-  const bool same_batch = trainer.config().model.shares_context();
-  const auto hash_of_part = [&](std::int64_t part) {
-    return same_batch ? hash_of_rows(trainer, 0, trainer.global_inputs().elements())
-                      : hash_of_rows(trainer, part * rows, rows);
-  };
-  const std::vector<std::uint64_t> ranks =
-      comm::exchange(host, of + ".hashes", same_batch ? hash_of_part(0) : own_data(trainer).hash);
+  const auto hash_of_part = [&](std::int64_t part) { return hash_of_rows(trainer, part * rows, rows); };
+  const std::vector<std::uint64_t> ranks = comm::exchange(
+      host, of + ".hashes", model.shares_context() ? hash_of_part(trainer.config().data_rank) : own_data(trainer).hash);
   if (trainer.config().data_rank == 0)
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       // Ranks that share one part follow one another.

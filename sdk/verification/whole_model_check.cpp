@@ -30,6 +30,7 @@ models::DecoderTrainerConfig whole_config(models::DecoderTrainerConfig config, b
   if (shares_batch) {
     config.model.accumulation_steps *= config.data_ranks;
     config.data_rank = 0, config.data_ranks = 1;
+    config.is_term = false;
   }
   config.model.split = {};
   config.model.context = {};
@@ -187,9 +188,10 @@ Verified WholeModelCheck::check_gradients(const std::string& when) {
 // each has its replica's.
 Verified WholeModelCheck::compare_parts(const std::string& when) {
   double loss = mine_.last_loss();
-  const bool are_terms = config().shares_context() || shared_.in_stages;
+  const bool are_terms = mine_.config().has_terms() || shared_.in_stages;
   if (are_terms || replicas() > 1) loss = comm::mean_of_ranks(host_, name_ + ".loss." + when, loss);
-  if (are_terms) loss *= static_cast<double>(ranks_of_replica());
+  if (are_terms)
+    loss *= static_cast<double>(mine_.config().has_terms() ? comm::ranks_of(host_).rank_count : ranks_of_replica());
   const Outcome found = outcome_of_gradients(backend(), own(), loss);
   const auto expected = [&](std::size_t id) {
     return parameters_->part_of(id, all().gradient(parameters_->whole_id(id)));

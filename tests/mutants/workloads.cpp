@@ -280,6 +280,7 @@ std::vector<TriedCase> with_cases_of_sources(std::vector<TriedCase> cases) {
   replicas.replace(replicas.find("heads = 2"), 9, "heads = 4");
   of_sources.push_back({.workload = "fsdp", .variant = "replicas", .params = replicas, .ranks = 4});
   of_sources.push_back({.workload = "tensor_parallel", .variant = "replicas", .params = replicas, .ranks = 4});
+  of_sources.push_back({.workload = "context_parallel", .variant = "replicas", .params = replicas, .ranks = 4});
   replicas.replace(replicas.find("layers = 2"), 10, "layers = 4\naccumulation_steps = 2");
   of_sources.push_back({.workload = "pipeline_parallel", .variant = "replicas", .params = replicas, .ranks = 4});
   for (TriedCase& c : of_sources) c.of_sources = true;

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "e2e/support/sandbox.hpp"
@@ -46,6 +47,48 @@ TEST_F(ContextParallel, RanksTrainAsTheWholeModelOnWholeSequences) {
     // Of one batch, however many ranks work on it.
     EXPECT_NEAR(r["rates"]["items_per_s"].get<double>() * r["phases"]["step"]["mean_ms"].get<double>() / 1000,
                 batch * context, 0.02 * batch * context);
+  }
+}
+
+// Ranks 0 and 1 share the sequences of one replica of two, ranks 2 and 3 those of the other one. One sum of gradients
+// is over all four.
+TEST_F(ContextParallel, ReplicasTrainOnBatchesOfTheirOwn) {
+  constexpr std::int64_t d = 48, kv_width = 24, ff = 80, layers = 3, words = 152, batch = 2, context = 48;
+  constexpr std::int64_t parameters = 2 * words * d + layers * (3 * d * ff + 2 * d * d + 2 * d * kv_width + 2 * d) + d;
+  constexpr std::int64_t arena = parameters + (2 * layers + 1) * (64 - d);  // each norm begins a line of 64
+  std::vector<json> records =
+      run_cases("batch_size = 2\ncontext_length = 48\nprecision = \"fp32\"\n",
+                "\"run.ranks\" = [4]\nreplicas = [2, 4]\nactivation_checkpointing = [false, true]");
+  for (json& r : run_cases("batch_size = 2\ncontext_length = 48\nprecision = \"bf16\"\nexecution = \"graph\"\n"
+                           "bucket_mb = 0.01\n",
+                           "\"run.ranks\" = [4]\nreplicas = [2]\noptimizer = [\"adamw\", \"sgd\"]"))
+    records.push_back(std::move(r));
+  ASSERT_EQ(records.size(), 6u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+    const std::int64_t replicas = r["axes"]["replicas"];
+    const std::string of_replicas = "weights of " + std::to_string(replicas) + " replicas identical to the bit ";
+    for (const std::string& checked :
+         {std::string("after 3 steps, the ranks' sums against the whole model: loss differs by"),
+          std::string("gradients of all ranks identical to the bit"),
+          std::string("weights of all ranks identical to the bit"), of_replicas + "after 3 steps",
+          of_replicas + "after the measured steps"})
+      EXPECT_PRED2(contains, r["verify"]["text"], checked);
+    EXPECT_NEAR(r["rates"]["items_per_s"].get<double>() * r["phases"]["step"]["mean_ms"].get<double>() / 1000,
+                static_cast<double>(replicas * batch * context),
+                0.02 * static_cast<double>(replicas * batch * context));
+    if (r["params"]["precision"] == "bf16") {
+      EXPECT_GT(metric(r, "replica_messages"), 1);
+      EXPECT_EQ(metric(r, "replica_communication_bytes"), 2 * arena);
+      continue;
+    }
+    const std::int64_t exchanges = replicas == 4 ? 0 : 3 * layers;  // of keys and values, between two ranks
+    EXPECT_EQ(metric(r, "replica_messages"), 1);
+    EXPECT_EQ(metric(r, "replica_communication_bytes"), 4 * arena);
+    EXPECT_EQ(metric(r, "messages"), exchanges + 1);
+    EXPECT_EQ(metric(r, "communication_bytes"), 4 * (exchanges * batch * context * 2 * kv_width + arena));
   }
 }
 

@@ -49,6 +49,7 @@ std::vector<Small> small_experiments() {
           {"ddp-buckets-cpu", tiny_decoder, {"bucket_mb=1"}},
           {"ddp-strategies-cpu", tiny_decoder, {"strategy=overlap_bucketed"}},
           {"context-parallel-cpu", {"context_length=32"}, {"activation_checkpointing=true", "run.ranks=2"}},
+          {"context-parallel-replicas-cpu", {"context_length=32"}, {"replicas=2"}},
           {"documents-cpu", {"context_length=64"}, {"document_tokens=48", "document_lengths=log_normal"}},
           {"encoder-decoder-cpu", {"batch_size=1", "num_samples=4"}, {}},
           {"encoder-decoder-disk-cpu", tiny_encoder_decoder, {"data_dir="}},

@@ -137,6 +137,11 @@ INSTANTIATE_TEST_SUITE_P(
                  .params = even_decoder,
                  .run = "ranks = 2\nthreads = 1",
                  .sweep = "activation_checkpointing = [false, true]"}},
+        Trained{"context_replicas",
+                {.plugin = "context_parallel",
+                 .params = even_decoder + "replicas = 2\n",
+                 .run = "ranks = 4\nthreads = 1",
+                 .sweep = "activation_checkpointing = [false, true]"}},
         Trained{"encoder_decoder",
                 {.plugin = "encoder_decoder",
                  .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "

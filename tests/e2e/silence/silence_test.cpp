@@ -55,6 +55,7 @@ TEST_F(Silence, IsKeptByEachWorkloadThatOffersIt) {
         Offered{"sharded_optimizer", small_decoder, "variant = \"broadcast\""},
         Offered{"fsdp", small_decoder, "reshard = true"}, Offered{"tensor_parallel", small_decoder, ""},
         Offered{"tensor_parallel", small_decoder, "replicas = 2"}, Offered{"context_parallel", small_decoder, ""},
+        Offered{"context_parallel", small_decoder, "replicas = 2"},
         Offered{"pipeline_parallel", two_stages, "accumulation_steps = 2"},
         Offered{"pipeline_parallel", two_stages, "accumulation_steps = 2\nreplicas = 2"},
         Offered{"encoder_decoder", small_encoder_decoder, ""}}) {

@@ -31,6 +31,11 @@ TEST(Strategy, EachKindOfSharingWithItsExchangeIsValid) {
   EXPECT_EQ(refusal({.shares = Shares::columns, .axes = {.ranks = 2, .replicas = 2}}), "");
   EXPECT_EQ(refusal({.shares = Shares::blocks, .axes = {.ranks = 2, .replicas = 2}}), "");
   EXPECT_EQ(refusal({.shares = Shares::stages, .axes = {.ranks = 2, .replicas = 2}}), "");
+  EXPECT_EQ(refusal({.trainer = {.is_term = true},
+                     .shares = Shares::tokens,
+                     .axes = {.ranks = 1, .replicas = 2},
+                     .gradients = sums}),
+            "");
 }
 
 using Ranks = std::vector<std::int32_t>;
@@ -82,6 +87,10 @@ TEST(Strategy, OneWithoutAnExchangeOrWithTwoIsRefused) {
   EXPECT_NE(refusal({.shares = Shares::tokens}), "");
   EXPECT_NE(refusal({.shares = Shares::tokens, .gradients = averages}), "");
   EXPECT_NE(refusal({.axes = {.replicas = 2}, .gradients = averages}), "");
+  EXPECT_EQ(
+      refusal({.shares = Shares::tokens, .axes = {.replicas = 2}, .gradients = sums}),
+      "the strategy shares tokens in replicas, whose gradients are summed over all; expected losses that are terms "
+      "of one mean");
   EXPECT_NE(refusal({.gradients = averages, .gathers = parallel::Gathers::registered}), "");
 }
 

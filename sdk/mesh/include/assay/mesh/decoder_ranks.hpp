@@ -54,6 +54,9 @@ class DecoderRanks {
   train::GradientExchange& exchange();
   // One rank has all stages, and trains as one without any.
   bool has_stages() const { return strategy_.trainer.model.is_pipelined(); }
+  // Gradients that are terms of a sum have one over the ranks of all replicas at once: the ranks of one would else have
+  // sums of their own to average, twice as many bytes, which another order could make different between its ranks.
+  bool sums_over_replicas() const { return strategy_.gradients && strategy_.axes.has_replicas(); }
   void enqueue_step(const train::StepMarks& marks);
   void enqueue_without_communication();
   train::SetupMoments setup_moments(const Launch& launch);

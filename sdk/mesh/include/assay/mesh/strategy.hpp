@@ -33,13 +33,14 @@ struct GradientMeeting {
   std::size_t last_bucket_bytes = 0;
 };
 
-// What the record has of a rank's last loss. Of replicas a sum is their mean.
+// What the record has of a rank's last loss. Of replicas a sum is their mean, unless the losses are terms of one mean
+// (trainer.has_terms()).
 enum class ReportedLoss { of_rank, mean_of_ranks, sum_of_ranks };
 
 struct Strategy {
   models::DecoderTrainerConfig trainer;  // of what this rank has
   Shares shares = Shares::nothing;
-  Axes axes = {};                                // of blocks, columns and stages
+  Axes axes = {};                                // of all but ranks that share nothing
   parallel::ShardedBlocks::Options blocks = {};  // of Shares::blocks
   std::optional<GradientMeeting> gradients = {};
   std::optional<parallel::ShardedUpdate::Options> update = {};  // by parts of the parameters
@@ -58,12 +59,13 @@ struct Strategy {
 //   columns  neither; what every rank has is summed at the end of backward
 //   tokens   gradients, which are terms of a sum
 //   stages   neither; each parameter is one rank's
-// Of blocks, columns and stages there may be replicas, whose ranks average their gradients in any case.
+// All but the first may have replicas, whose ranks average their gradients in any case. Of tokens the sum is that over
+// the ranks of all replicas, of terms of one mean (trainer.has_terms()).
 // Only what is gathered, of blocks or by an update, has a choice of memory.
 void validate(const Strategy& strategy);
 
 // The parameters that such workloads have alike, behind those of their strategy. `model`: model_params, or
-// shared_model_params of ranks that share one batch. `optimizer`: optimizer_params where a rank that updates a matrix
+// shared_model_params of ranks that share a batch. `optimizer`: optimizer_params where a rank that updates a matrix
 // has all of it, or else elementwise_optimizer_params.
 template <class Model, class Execution, class Optimizer>
 constexpr auto decoder_params(const Model& model, const Execution& execution, const Optimizer& optimizer) {

@@ -315,9 +315,9 @@ inline constexpr auto sequence_params = join(
     document_params);
 inline constexpr auto model_params =
     join(dimension_params, batch_params("sequences in a step, or a micro-batch of it, on each rank"), sequence_params);
-// Of a model that the ranks share, and all of its batch.
+// Of a model that the ranks of a replica share, and all of its batch.
 inline constexpr auto shared_model_params =
-    join(dimension_params, batch_params("sequences in a step, whatever the number of ranks"), sequence_params);
+    join(dimension_params, batch_params("sequences in a step, of each replica"), sequence_params);
 
 // What each size stands for, to go with model_params and shared_model_params.
 inline constexpr auto model_presets = [] {

@@ -19,11 +19,17 @@ struct DecoderTrainerConfig {
   std::uint64_t seed = 0;
   // The batch is the `data_rank`-th of `data_ranks` equal parts of a global one, which depends on the seed (or the
   // file) and on its size alone. Ranks that share a split model (model.split), its stages (model.stages) or its
-  // sequences (model.context) have one batch: 0 of 1; of the last of these each has the tokens of its chunks.
+  // sequences (model.context) have one batch, 0 of 1, or that of their replica; of the last of these each has the
+  // tokens of its chunks.
   std::int64_t data_rank = 0, data_ranks = 1;
+  // The loss and the gradients are this rank's terms of a sum over all ranks: the mean counts the labels of the global
+  // batch. Those of shared sequences are such terms in any case.
+  bool is_term = false;
   std::int64_t arena_multiple = 1;        // elements; the arenas' length is a multiple of it
   std::string weights_file, inputs_file;  // safetensors; "": random, from the seed. Inputs hold the global batch.
   compute::Tuning tuning = compute::Tuning::measured;  // first_choice: of a trainer that nobody measures
+
+  bool has_terms() const { return is_term || model.shares_context(); }
 };
 
 class DecoderTrainer : public train::Trainer {
@@ -102,10 +108,10 @@ class DecoderTrainer : public train::Trainer {
   void ignore_labels_across_documents();
   std::vector<ExpertParameters> expert_parameters() const;  // by layer that has them
   void take_own_chunks();
-  // What the mean loss is over: of ranks that share experts, the tokens of all, each having as many; of shared
-  // sequences those of the whole ones.
+  // What the mean loss is over: of ranks that share experts, the tokens of all, each having as many; of terms, and of
+  // shared sequences, those of the global batch.
   std::int64_t counted_rows() const {
-    return config_.model.shares_context() ? global_valid_rows_ : valid_rows_ * config_.model.experts.ranks;
+    return config_.has_terms() ? global_valid_rows_ : valid_rows_ * config_.model.experts.ranks;
   }
 
   DecoderTrainerConfig config_;
@@ -118,7 +124,7 @@ class DecoderTrainer : public train::Trainer {
   DeviceMemory data_memory_, experts_memory_;
   compute::Tensor inputs_, labels_, global_inputs_, global_labels_;
   compute::Tensor experts_;                              // i32 [step_rows, per_token], where they are drawn
-  std::int64_t valid_rows_ = 0, global_valid_rows_ = 0;  // the latter of shared sequences
+  std::int64_t valid_rows_ = 0, global_valid_rows_ = 0;  // of this rank, and of the global batch
   std::int64_t first_token_ = 0;
 };
 

@@ -35,7 +35,8 @@ class RankSteps {
   bool communicate() const { return static_cast<bool>(communicator_); }
   // Replaced while steps are silent by one that sends and receives nothing.
   comm::Communicator& communicator() const { return *communicator_; }
-  // Of ranks that share a model of which there are replicas, a second one: of those with this rank's place in each.
+  // Of ranks that share a model of which there are replicas, a second one: of those with this rank's place in each, or
+  // of all where the gradients are a sum over all.
   void use_between_replicas(comm::SilenceableCommunicator communicator) { between_replicas_ = std::move(communicator); }
   comm::Communicator* between_replicas() const { return between_replicas_ ? &*between_replicas_ : nullptr; }
   // `enqueue` enqueues a step, with the phases that it marks where `marks` says so. Runs it once, and starts the
