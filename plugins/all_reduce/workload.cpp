@@ -136,15 +136,27 @@ void Workload::close() {
   larger_memory_ = {}, other_memory_ = {};
 }
 
+// A kind while it is tried.
+struct Workload::Opened {
+  Opened(Workload& w, const Launch& launch, MemoryKind kind) : workload(w) {
+    workload.settings_.take(kind);
+    try {
+      workload.open(launch);
+    } catch (...) {
+      workload.close();
+      throw;
+    }
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened() { workload.close(); }
+  Workload& workload;
+};
+
 std::array<double, assay::comm::timed_rounds> Workload::time_kind(const Launch& launch, MemoryKind kind) {
   constexpr int warm_up_rounds = 2;
   constexpr std::int64_t round_bytes = 16 << 20, most_steps = 50;  // so that a round of small messages can be timed
-  settings_.take(kind);
-  struct Closing {
-    Workload& of;
-    ~Closing() { of.close(); }
-  } const closing{*this};
-  open(launch);
+  const Opened opened(*this, launch, kind);
   const std::int64_t step_bytes = settings_.message.bytes * settings_.repeats;
   const std::int64_t steps =
       std::clamp<std::int64_t>(round_bytes / std::max<std::int64_t>(step_bytes, 1), 1, most_steps);
@@ -169,8 +181,10 @@ void Workload::choose_kind(const Launch& launch) {
   const std::vector<MemoryKind> kinds =
       assay::comm::kinds_on(backend_->kind(), settings_.collective == Collective::all_gather);
   std::vector<assay::comm::TimedKind> timed;
-  for (const MemoryKind kind : kinds)
+  for (const MemoryKind kind : kinds) {
     timed.push_back({assay::comm::memory_kinds.name_of(kind), [&, kind] { return time_kind(launch, kind); }});
+    if (kind != MemoryKind::any_memory) timed.back().open = [&, kind] { const Opened opened(*this, launch, kind); };
+  }
   std::string key;
   std::unique_ptr<assay::compute::KeptChoices> kept;
   if (kinds.size() > 1 && !assay::comm::carries_nothing_out(host_)) {

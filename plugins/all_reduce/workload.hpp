@@ -78,6 +78,7 @@ class Workload {
   // Communicator, memory with the data of the timed collectives, and the graph of a step; and the end of them.
   void open(const Launch& launch);
   void close();
+  struct Opened;
   void choose_kind(const Launch& launch);
   std::array<double, assay::comm::timed_rounds> time_kind(const Launch& launch, assay::comm::MemoryKind kind);
   assay::comm::CollectiveMemory take_memory(std::size_t bytes, const char* label);

@@ -55,27 +55,44 @@ std::string from_rank_0(const Host& host, const std::string& name, const std::fu
 
 bool leaves_out(assay_status status) { return status == ASSAY_UNSUPPORTED || status == ASSAY_OUT_OF_MEMORY; }
 
-Report report_of(const TimedKind& kind, std::string& why_not) {
-  Report report;
+// Whether `take` can have what it takes; `why_not` is the reason otherwise.
+bool is_there(const std::function<void()>& take, std::string& why_not) {
   try {
-    report.seconds = kind.time();
-    report.opened = 1;
+    take();
+    return true;
   } catch (const Error& e) {
     if (!leaves_out(e.status())) throw;
     why_not = e.what();
+    return false;
   }
+}
+
+Report report_of(const TimedKind& kind, std::string& why_not) {
+  Report report;
+  report.opened = is_there([&] { report.seconds = kind.time(); }, why_not) ? 1 : 0;
   return report;
+}
+
+bool opened_on_all(const std::vector<Report>& ranks, std::string& why_not) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].opened != 0) continue;
+    if (why_not.empty()) why_not = "rank " + std::to_string(rank) + " could not open it";
+    return false;
+  }
+  return true;
+}
+
+bool opens_on_all(const Host& host, const std::string& name, const TimedKind& kind, std::string& why_not) {
+  if (!kind.open) return true;
+  const Report mine{.opened = is_there(kind.open, why_not) ? 1 : 0};
+  return opened_on_all(exchange(host, name, mine), why_not);
 }
 
 Timed time_on_all(const Host& host, const std::string& name, const TimedKind& kind) {
   Timed timed;
   const Report mine = report_of(kind, timed.why_not);
   const std::vector<Report> all = exchange(host, name + "/" + kind.name, mine);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].opened != 0) continue;
-    if (timed.why_not.empty()) timed.why_not = "rank " + std::to_string(rank) + " could not open it";
-    return timed;
-  }
+  if (!opened_on_all(all, timed.why_not)) return timed;
   for (std::size_t round = 0; round < timed_rounds; ++round)
     for (const Report& of_rank : all)
       timed.slowest_us[round] = std::max(timed.slowest_us[round], 1e6 * of_rank.seconds[round]);
@@ -110,6 +127,20 @@ std::optional<std::size_t> place_of(const std::vector<TimedKind>& kinds, std::st
   for (std::size_t i = 0; i < kinds.size(); ++i)
     if (kinds[i].name == name) return i;
   return std::nullopt;
+}
+
+// What allowed a kept kind may forbid it in a later process, as variables of the library do.
+void note_closed(const Host& host, std::string_view name, const std::string& key, const compute::KeptChoices& kept,
+                 const std::string& kind, const std::string& why_not) {
+  const std::string closed =
+      std::string(name) + ": " + kind + ", measured before, cannot be opened any more (" + why_not + ")";
+  try {
+    kept.refuse_to_choose(key);
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_UNSUPPORTED) throw;
+    throw Error(ASSAY_UNSUPPORTED, closed + ", and ASSAY_ALGORITHMS=fixed allows no other; leave it out");
+  }
+  host.warn(closed + "; the kinds are measured again");
 }
 
 }  // namespace
@@ -151,8 +182,12 @@ MeasuredChoice choose_by_time(const Host& host, std::string_view name, const std
     return "none";
   });
   if (const std::optional<std::size_t> found = place_of(kinds, known)) {
-    if (kept) kept->list(key, known);
-    return {*found, known + ", measured before"};
+    std::string why_not;
+    if (opens_on_all(host, road + "/opens", kinds[*found], why_not)) {
+      if (kept) kept->list(key, known);
+      return {*found, known + ", measured before"};
+    }
+    if (ranks_of(host).rank == 0) note_closed(host, name, key, *kept, known, why_not);
   }
 
   std::vector<Timed> timed;

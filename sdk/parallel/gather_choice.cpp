@@ -53,6 +53,24 @@ class Products {
   Tensor a_, b_, out_;
 };
 
+// What gatherings of a kind need. The memory goes after the communicator, and that after its graph.
+struct Gatherings {
+  Gatherings(const TrialGround& ground, const GatherTrial& trial, MemoryKind kind) {
+    const std::size_t most = *std::max_element(trial.bytes.begin(), trial.bytes.end());
+    communicator = ground.open(kind == MemoryKind::copy_engines);
+    const auto take = [&](comm::CollectiveMemory& memory, std::size_t bytes) {
+      memory = comm::CollectiveMemory(ground.host, *communicator, comm::registration_of(kind),
+                                      ASSAY_MEMORY_COMMUNICATION, bytes, "gatherings that are tried");
+      comm::require_registration("gathers", kind, memory.registration(), *communicator);
+    };
+    take(whole, most);
+    if (!trial.in_place) take(part, most / static_cast<std::size_t>(communicator->size()));
+  }
+
+  comm::CollectiveMemory whole, part;
+  std::unique_ptr<comm::Communicator> communicator;
+};
+
 std::string text_of(const GatherTrial& trial) {
   std::string sizes;
   for (std::size_t i = 0; i < trial.bytes.size();) {
@@ -87,27 +105,19 @@ double steady_seconds() {
 
 std::array<double, comm::timed_rounds> time_gatherings(const TrialGround& ground, const GatherTrial& trial,
                                                        MemoryKind kind) {
-  const std::size_t most = *std::max_element(trial.bytes.begin(), trial.bytes.end());
-  comm::CollectiveMemory whole, part;  // go after the communicator, and it after its graph
-  const std::unique_ptr<comm::Communicator> communicator = ground.open(kind == MemoryKind::copy_engines);
+  const Gatherings gatherings(ground, trial, kind);
+  comm::Communicator* const communicator = gatherings.communicator.get();
   // These are the ranks of the case, or those of one replica.
   const auto ranks = static_cast<std::size_t>(communicator->size()),
              rank = static_cast<std::size_t>(communicator->rank());
-  const auto take = [&](comm::CollectiveMemory& memory, std::size_t bytes) {
-    memory = comm::CollectiveMemory(ground.host, *communicator, comm::registration_of(kind), ASSAY_MEMORY_COMMUNICATION,
-                                    bytes, "gatherings that are tried");
-    comm::require_registration("gathers", kind, memory.registration(), *communicator);
-  };
-  take(whole, most);
-  if (!trial.in_place) take(part, most / ranks);
   const Products products(ground, trial);
 
   const auto enqueue = [&] {
     for (const std::size_t bytes : trial.bytes) {
       const auto n = static_cast<std::int64_t>(bytes / ranks);
-      const Tensor to(whole.data(), DType::u8, {n * static_cast<std::int64_t>(ranks)});
-      const Tensor from =
-          trial.in_place ? to.slice(0, static_cast<std::int64_t>(rank) * n, n) : Tensor(part.data(), DType::u8, {n});
+      const Tensor to(gatherings.whole.data(), DType::u8, {n * static_cast<std::int64_t>(ranks)});
+      const Tensor from = trial.in_place ? to.slice(0, static_cast<std::int64_t>(rank) * n, n)
+                                         : Tensor(gatherings.part.data(), DType::u8, {n});
       const comm::Ticket ticket = communicator->all_gather(from, to);
       products.enqueue();
       communicator->wait(ticket);
@@ -134,8 +144,10 @@ std::array<double, comm::timed_rounds> time_gatherings(const TrialGround& ground
 GatherChoice choose_gathers(const TrialGround& ground, const std::string& name, const GatherTrial& trial) {
   const std::vector<MemoryKind> kinds = comm::kinds_on(ground.backend.kind(), true);
   std::vector<comm::TimedKind> timed;
-  for (const MemoryKind kind : kinds)
+  for (const MemoryKind kind : kinds) {
     timed.push_back({comm::memory_kinds.name_of(kind), [&, kind] { return time_gatherings(ground, trial, kind); }});
+    if (kind != MemoryKind::any_memory) timed.back().open = [&, kind] { const Gatherings opened(ground, trial, kind); };
+  }
   std::string key;
   std::unique_ptr<compute::KeptChoices> kept;
   if (kinds.size() > 1 && !comm::carries_nothing_out(ground.host)) {

@@ -1,6 +1,7 @@
 // What a trial of gatherings takes, times and chooses: on a communicator that moves nothing, with a clock that each
 // gathering puts forward by what its kind is said to take.
 #include <assay/comm.h>
+#include <assay/device.h>
 #include <gtest/gtest.h>
 #include <assay/comm/registered_memory.hpp>
 #include <assay/comm/silent.hpp>
@@ -11,6 +12,8 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -24,6 +27,18 @@ namespace {
 using comm::MemoryKind;
 using comm::Registration;
 
+// A device that has kept windows for whatever is asked.
+class WindowsKept final : public compute::KeptChoices {
+ public:
+  std::optional<std::string> find(const std::string&) override { return "windows"; }
+  void refuse_to_choose(const std::string&) const override {}
+  void keep(const std::string&, const std::string&, std::span<const double>) override {}
+  void list(const std::string&, const std::string&) override {}
+};
+constexpr compute::KeptChoicesFactory windows_kept{
+    compute::kept_choices_id,
+    [](assay_device*, const char*, const char*) -> compute::KeptChoices* { return new WindowsKept; }};
+
 // One rank: its memory's account, its clock, and what it saw.
 struct Rank {
   explicit Rank(const assay_comm& ranks) : comm(&ranks) {
@@ -32,8 +47,19 @@ struct Rank {
     abi.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
       const auto& self = *static_cast<const Rank*>(h->impl);
       if (std::string_view(id) == ASSAY_EXT_COMM) return self.comm;
+      if (std::string_view(id) == ASSAY_EXT_DEVICE && self.keeps_choices) return &self.device;
       return std::string_view(id) == ASSAY_EXT_MEMORY ? &self.memory : nullptr;
     };
+    abi.log = [](const assay_host* h, std::int32_t level, assay_str text) noexcept {
+      constexpr std::int32_t warning = 2;
+      if (level == warning) static_cast<Rank*>(h->impl)->notes.emplace_back(text.data, text.size);
+    };
+    device_api.struct_size = sizeof device_api;
+    device_api.get_extension = [](const char* id) noexcept -> const void* {
+      return std::string_view(id) == "assay.kept_choices/1" ? &windows_kept : nullptr;
+    };
+    device.struct_size = sizeof device;
+    device.api = &device_api;
     memory.struct_size = sizeof memory;
     memory.impl = this;
     memory.allocate = [](const assay_memory* m, assay_memory_kind, std::size_t bytes, assay_str,
@@ -63,6 +89,10 @@ struct Rank {
   }
 
   assay_host abi{};
+  assay_device_api device_api{};
+  assay_device_access device{};
+  bool keeps_choices = false;
+  std::vector<std::string> notes;
   assay_memory memory{};
   const assay_comm* comm;
   std::map<void*, std::size_t> sizes;
@@ -176,6 +206,22 @@ TEST_F(Gathers, WithoutWindowsTheirKindsAreLeftOutWithANote) {
               std::string::npos)
         << choice.text;
   }
+}
+
+TEST_F(Gathers, KeptWindowsAreTakenWhereTheyOpenAndElseAllKindsAreMeasured) {
+  for (auto& rank : rank_) rank->keeps_choices = true;
+  for (const GatherChoice& choice : choose({.bytes = {4096}})) {
+    EXPECT_EQ(choice.kind, MemoryKind::windows);
+    EXPECT_EQ(choice.text, "gathers = \"windows\": windows, measured before");
+  }
+  for (auto& rank : rank_) rank->has_windows = false;
+  for (const GatherChoice& choice : choose({.bytes = {4096}})) EXPECT_EQ(choice.kind, MemoryKind::registered);
+  ASSERT_EQ(rank_[0]->notes.size(), 1u);
+  EXPECT_EQ(rank_[0]->notes[0],
+            "fsdp: windows, measured before, cannot be opened any more (gathers = \"windows\" needs symmetric windows, "
+            "and NCCL 2.28.9 has none between these GPUs; leave it out); the kinds are measured again");
+  EXPECT_TRUE(rank_[1]->notes.empty());
+  for (const auto& rank : rank_) EXPECT_EQ(rank->held, 0);
 }
 
 // One kind's memory at a time: of the largest gathering and a part of it. Nothing is left behind.

@@ -26,9 +26,14 @@ struct HostOfRanks {
     abi.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
       return std::string_view(id) == ASSAY_EXT_COMM ? static_cast<const HostOfRanks*>(h->impl)->comm : nullptr;
     };
+    abi.log = [](const assay_host* h, int32_t level, assay_str text) noexcept {
+      constexpr int32_t warning = 2;
+      if (level == warning) static_cast<HostOfRanks*>(h->impl)->notes.emplace_back(text.data, text.size);
+    };
   }
   assay_host abi{};
   const assay_comm* comm;
+  std::vector<std::string> notes;
 };
 
 // What a device keeps, in memory.
@@ -63,9 +68,11 @@ class Choice : public ::testing::Test {
  protected:
   static constexpr int ranks = 3;
   using Time = std::function<Rounds(int rank)>;
+  using Open = std::function<void(int rank, const std::string& kind)>;
 
   // What each rank gets: the chosen kind's name and the text, or the error.
-  std::vector<std::pair<std::string, std::string>> choose(const std::vector<std::pair<std::string, Time>>& kinds) {
+  std::vector<std::pair<std::string, std::string>> choose(const std::vector<std::pair<std::string, Time>>& kinds,
+                                                          const Open& open = nullptr) {
     const test::SharedComm comm(ranks, 5000);
     std::vector<std::pair<std::string, std::string>> found(ranks);
     std::vector<std::thread> threads;
@@ -79,18 +86,22 @@ class Choice : public ::testing::Test {
                              ++timings[at];
                              return (*t)(rank);
                            }});
+        if (open)
+          for (TimedKind& kind : timed) kind.open = [&open, rank, name = kind.name] { open(rank, name); };
         try {
           const MeasuredChoice choice = choose_by_time(Host(&host.abi), "gathers", "key", &kept[at], timed);
           found[at] = {timed[choice.kind].name, choice.text};
         } catch (const Error& e) {
           found[at] = {"error " + std::to_string(e.status()), e.what()};
         }
+        notes[at] = host.notes;
       });
     for (std::thread& t : threads) t.join();
     return found;
   }
   std::array<Kept, ranks> kept;  // by rank: each has its device's
   std::array<int, ranks> timings{};
+  std::array<std::vector<std::string>, ranks> notes;
 };
 
 TEST_F(Choice, EveryRankTakesTheKindWhoseSlowestRankIsFastest) {
@@ -185,6 +196,51 @@ TEST_F(Choice, AKeptKindThatThereIsNotIsMeasuredAnew) {
   EXPECT_EQ(timings, (std::array<int, ranks>{2, 2, 2}));
 }
 
+// As a variable of the library forbids windows that an earlier process has had.
+TEST_F(Choice, AKeptKindThatARankCanNoLongerOpenIsMeasuredAnewWithANote) {
+  kept[0].choices["key"] = "windows";
+  const auto closed_on_rank_1 = [](int rank, const std::string& kind) {
+    if (rank == 1 && kind == "windows") throw Error(ASSAY_UNSUPPORTED, "no windows here");
+  };
+  const auto windows = [](int rank) {
+    if (rank == 1) throw Error(ASSAY_UNSUPPORTED, "no windows here");
+    return all(1e-3);
+  };
+  for (const auto& [kind, text] :
+       choose({{"any_memory", [](int) { return all(2e-3); }}, {"windows", windows}}, closed_on_rank_1)) {
+    EXPECT_EQ(kind, "any_memory");
+    EXPECT_EQ(text,
+              "any_memory, the fastest of those timed: any_memory 2000 us; windows was left out: rank 1 could not open "
+              "it");
+  }
+  EXPECT_EQ(notes[0],
+            std::vector<std::string>{"gathers: windows, measured before, cannot be opened any more (rank 1 could "
+                                     "not open it); the kinds are measured again"});
+  EXPECT_TRUE(notes[1].empty() && notes[2].empty()) << "rank 0 says it for all";
+  EXPECT_EQ(kept[0].choices.at("key"), "any_memory");
+}
+
+TEST_F(Choice, AKeptKindThatOpensIsTakenAndTimesNothing) {
+  kept[0].choices["key"] = "windows";
+  std::array<int, ranks> opened{};
+  for (const auto& [kind, text] :
+       choose({{"any_memory", [](int) { return all(1); }}, {"windows", [](int) { return all(2); }}},
+              [&](int rank, const std::string&kind) { opened[static_cast<std::size_t>(rank)] += kind == "windows"; }))
+    EXPECT_EQ(kind, "windows");
+  EXPECT_EQ(opened, (std::array<int, ranks>{1, 1, 1}));
+  EXPECT_EQ(timings, (std::array<int, ranks>{0, 0, 0}));
+  EXPECT_TRUE(notes[0].empty());
+}
+
+TEST_F(Choice, AFaultOfAKeptKindIsNoReasonToMeasureAnew) {
+  kept[0].choices["key"] = "windows";
+  for (const auto& [kind, text] :
+       choose({{"any_memory", [](int) { return all(1); }}, {"windows", [](int) { return all(2); }}},
+              [](int, const std::string&) { throw Error(ASSAY_COMM_ERROR, "a rank is gone"); }))
+    EXPECT_EQ(text, "a rank is gone");
+  EXPECT_EQ(timings, (std::array<int, ranks>{0, 0, 0}));
+}
+
 TEST_F(Choice, OneKindIsTakenAtOnceWithoutRanksOrClock) {
   const HostOfRanks alone(nullptr);
   const TimedKind only{"any_memory", []() -> Rounds { throw Error(ASSAY_INTERNAL, "it was timed"); }};
@@ -205,6 +261,25 @@ TEST(FixedChoice, IsRefusedOnRank0WhereNothingWasKept) {
   } catch (const Error& e) {
     EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
     EXPECT_STREQ(e.what(), "none was kept for 2 ranks");
+  }
+}
+
+TEST(FixedChoice, IsRefusedWhereTheKeptKindCannotBeOpened) {
+  const test::SharedComm comm(1);
+  const HostOfRanks host(&comm.table(0));
+  Kept kept;
+  kept.is_fixed = true;
+  kept.choices["key"] = "b";
+  const auto time = [] { return all(1); };
+  const auto closed = [] { throw Error(ASSAY_UNSUPPORTED, "no windows here"); };
+  try {
+    choose_by_time(Host(&host.abi), "gathers", "key", &kept, {{"a", time}, {"b", time, closed}});
+    FAIL() << "expected a refusal";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+    EXPECT_STREQ(e.what(),
+                 "gathers: b, measured before, cannot be opened any more (no windows here), and ASSAY_ALGORITHMS=fixed "
+                 "allows no other; leave it out");
   }
 }
 

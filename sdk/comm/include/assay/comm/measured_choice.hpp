@@ -25,6 +25,9 @@ struct TimedKind {
   // Takes what the kind needs, times the rounds on this rank, and gives everything back: seconds of each round. Every
   // rank calls it at the same time. UNSUPPORTED or OUT_OF_MEMORY leave the kind out, on all ranks.
   std::function<std::array<double, timed_rounds>()> time;
+  // Takes what the kind needs, and gives everything back. Every rank calls it at the same time, before a kept choice of
+  // this kind is taken. It throws as `time` does where the kind cannot be had. Empty: it can be had in any case.
+  std::function<void()> open = nullptr;
 };
 
 struct MeasuredChoice {
@@ -37,10 +40,11 @@ bool carries_nothing_out(const Host& host);
 
 // Every rank calls it with the same `kinds`, of which there is at least one, and gets the same choice. One kind is
 // chosen at once, and nothing is timed or exchanged. `name`: of the choice, once in a case. `key`: what it is a choice
-// for, under which it is kept, if `kept` is not null. A later kind must be 2% faster to be taken in place of an earlier
-// one. On a device that carries nothing out each kind takes its memory once, so that a plan has the largest, and the
-// first that can be opened is chosen. Throws assay::Error: UNSUPPORTED where no kind is left, or
-// ASSAY_ALGORITHMS=fixed and none was kept; what `time` throws otherwise.
+// for, under which it is kept, if `kept` is not null. A kept choice that a rank can no longer open is measured again,
+// with a note of the reason. A later kind must be 2% faster to be taken in place of an earlier one. On a device that
+// carries nothing out each kind takes its memory once, so that a plan has the largest, and the first that can be opened
+// is chosen. Throws assay::Error: UNSUPPORTED where no kind is left, or ASSAY_ALGORITHMS=fixed and none was kept that
+// can be opened; what `time` and `open` throw otherwise.
 MeasuredChoice choose_by_time(const Host& host, std::string_view name, const std::string& key,
                               compute::KeptChoices* kept, const std::vector<TimedKind>& kinds);
 
