@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <assay/workload/open_backend.hpp>
-#include <chrono>
 
 namespace all_reduce {
 
@@ -154,26 +153,20 @@ struct Workload::Opened {
 };
 
 std::array<double, assay::comm::timed_rounds> Workload::time_kind(const Launch& launch, MemoryKind kind) {
-  constexpr int warm_up_rounds = 2;
   constexpr std::int64_t round_bytes = 16 << 20, most_steps = 50;  // so that a round of small messages can be timed
   const Opened opened(*this, launch, kind);
   const std::int64_t step_bytes = settings_.message.bytes * settings_.repeats;
   const std::int64_t steps =
       std::clamp<std::int64_t>(round_bytes / std::max<std::int64_t>(step_bytes, 1), 1, most_steps);
-  std::array<double, assay::comm::timed_rounds> seconds{};
-  for (int round = -warm_up_rounds; round < static_cast<int>(assay::comm::timed_rounds); ++round) {
-    communicator_->barrier();
-    const auto begin = std::chrono::steady_clock::now();
+  auto seconds = assay::comm::time_rounds(*communicator_, *backend_, assay::comm::steady_seconds, [&] {
     for (std::int64_t i = 0; i < steps; ++i) {
       if (graph_)
         graph_->launch();
       else
         communicator_->wait(enqueue_series(timed_));
     }
-    communicator_->synchronize();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    if (round >= 0) seconds[static_cast<std::size_t>(round)] = taken.count() / static_cast<double>(steps);
-  }
+  });
+  for (double& of_round : seconds) of_round /= static_cast<double>(steps);
   return seconds;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -14,6 +15,7 @@ namespace assay::comm {
 namespace {
 
 constexpr double least_gain = 0.02;
+constexpr int warm_up_rounds = 2;
 
 // What a rank has to say of a kind.
 struct Report {
@@ -144,6 +146,26 @@ void note_closed(const Host& host, std::string_view name, const std::string& key
 }
 
 }  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::array<double, timed_rounds> time_rounds(Communicator& communicator, compute::Backend& backend,
+                                             const std::function<double()>& seconds,
+                                             const std::function<void()>& enqueue) {
+  std::array<double, timed_rounds> taken{};
+  for (int round = -warm_up_rounds; round < static_cast<int>(timed_rounds); ++round) {
+    backend.synchronize();
+    communicator.barrier();
+    const double begin = seconds();
+    enqueue();
+    communicator.synchronize();
+    backend.synchronize();
+    if (round >= 0) taken[static_cast<std::size_t>(round)] = seconds() - begin;
+  }
+  return taken;
+}
 
 bool carries_nothing_out(const Host& host) {
   const auto* device = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);

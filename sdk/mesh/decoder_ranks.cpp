@@ -170,7 +170,7 @@ parallel::Gathers DecoderRanks::measure_gathers(const Launch& launch) const {
     return comm::open_communicator(host_, launch, strategy_.collectives.library, options);
   };
   const parallel::GatherChoice choice =
-      parallel::choose_gathers({host_, *backend, open, parallel::steady_seconds}, name_ + ".gathers", trial);
+      parallel::choose_gathers({host_, *backend, open, comm::steady_seconds}, name_ + ".gathers", trial);
   host_.info(choice.text);
   return choice.kind;
 }

@@ -4,7 +4,6 @@
 #include <assay/comm/exchange.hpp>
 #include <assay/comm/registered_memory.hpp>
 #include <assay/compute/workspace.hpp>
-#include <chrono>
 
 namespace assay::parallel {
 namespace {
@@ -14,8 +13,6 @@ using compute::DType;
 using compute::Tensor;
 
 namespace op = compute::op;
-
-constexpr int warm_up_rounds = 2;
 
 // What runs beside a gathering: products of random numbers, which take as much power as a step's.
 class Products {
@@ -99,10 +96,6 @@ std::vector<std::size_t> few_of_each(const std::vector<std::size_t>& bytes) {
   return few;
 }
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::array<double, comm::timed_rounds> time_gatherings(const TrialGround& ground, const GatherTrial& trial,
                                                        MemoryKind kind) {
   const Gatherings gatherings(ground, trial, kind);
@@ -128,17 +121,7 @@ std::array<double, comm::timed_rounds> time_gatherings(const TrialGround& ground
   std::unique_ptr<compute::Graph> graph;
   if (trial.graph && communicator->captures()) graph = communicator->watch(ground.backend.capture(enqueue));
 
-  std::array<double, comm::timed_rounds> seconds{};
-  for (int round = -warm_up_rounds; round < static_cast<int>(comm::timed_rounds); ++round) {
-    ground.backend.synchronize();
-    communicator->barrier();
-    const double begin = ground.seconds();
-    graph ? graph->launch() : enqueue();
-    communicator->synchronize();
-    ground.backend.synchronize();
-    if (round >= 0) seconds[static_cast<std::size_t>(round)] = ground.seconds() - begin;
-  }
-  return seconds;
+  return comm::time_rounds(*communicator, ground.backend, ground.seconds, [&] { graph ? graph->launch() : enqueue(); });
 }
 
 GatherChoice choose_gathers(const TrialGround& ground, const std::string& name, const GatherTrial& trial) {

@@ -267,7 +267,7 @@ TEST_F(Gathers, TheCpuHasOneKindAndOpensNothingForIt) {
   Gpu cpu("cpu");
   const Host host(&rank_[0]->abi);
   const auto open = [](bool) -> std::unique_ptr<comm::Communicator> { throw Error(ASSAY_INTERNAL, "it was opened"); };
-  const GatherChoice choice = choose_gathers({host, cpu, open, steady_seconds}, "fsdp", {.bytes = {4096}});
+  const GatherChoice choice = choose_gathers({host, cpu, open, comm::steady_seconds}, "fsdp", {.bytes = {4096}});
   EXPECT_EQ(choice.kind, MemoryKind::any_memory);
   EXPECT_EQ(choice.text, "gathers = \"any_memory\": any_memory, the only kind here");
 }

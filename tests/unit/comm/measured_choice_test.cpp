@@ -2,6 +2,8 @@
 #include <assay/comm.h>
 #include <gtest/gtest.h>
 #include <assay/comm/measured_choice.hpp>
+#include <assay/comm/silent.hpp>
+#include <assay/compute/silent_backend.hpp>
 
 #include <array>
 #include <functional>
@@ -281,6 +283,48 @@ TEST(FixedChoice, IsRefusedWhereTheKeptKindCannotBeOpened) {
                  "gathers: b, measured before, cannot be opened any more (no windows here), and ASSAY_ALGORITHMS=fixed "
                  "allows no other; leave it out");
   }
+}
+
+// What a round goes through, with a clock that each enqueued round puts forward.
+class Traced final : public SilentCommunicator {
+ public:
+  explicit Traced(std::string& trace) : SilentCommunicator(0, 1), trace_(trace) {}
+  void barrier() override { trace_ += "barrier, "; }
+  void synchronize() override { trace_ += "collectives, "; }
+
+ private:
+  std::string& trace_;
+};
+class TracedBackend final : public compute::SilentBackend {
+ public:
+  explicit TracedBackend(std::string& trace) : trace_(trace) {}
+  void synchronize() override { trace_ += "device, "; }
+
+ private:
+  std::string& trace_;
+};
+
+TEST(Rounds, BeginTogetherAndEndWithTheDevice) {
+  std::string trace, expected;
+  Traced communicator(trace);
+  TracedBackend backend(trace);
+  double now = 0;
+  int enqueued = 0;
+  const Rounds taken = time_rounds(
+      communicator, backend,
+      [&] {
+        trace += "clock, ";
+        return now;
+      },
+      [&] {
+        trace += "round, ";
+        now += ++enqueued;
+      });
+  for (std::size_t round = 0; round < timed_rounds; ++round)
+    EXPECT_EQ(taken[round], static_cast<double>(round + 3)) << "two rounds warm up";
+  for (int round = 0; round < enqueued; ++round)
+    expected += std::string("device, barrier, clock, round, collectives, device, ") + (round < 2 ? "" : "clock, ");
+  EXPECT_EQ(trace, expected);
 }
 
 TEST(ChoiceKey, NamesCollectiveSizesRanksAndLibrary) {

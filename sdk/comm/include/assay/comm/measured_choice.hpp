@@ -5,6 +5,7 @@
 // rounds. Rank 0 decides and publishes the decision, which every rank takes. It keeps the decision for later processes
 // (compute::KeptChoices), so that a machine is measured once.
 #pragma once
+#include <assay/comm/communicator.hpp>
 #include <assay/compute/kept_choices.hpp>
 #include <assay/plugin.hpp>
 
@@ -19,6 +20,14 @@
 namespace assay::comm {
 
 inline constexpr std::size_t timed_rounds = 7;
+
+double steady_seconds();  // of a clock that never goes back
+
+// Seconds of each round on this rank, behind two that warm up. The ranks begin a round together, and it ends when the
+// device has done what `enqueue` enqueues. `seconds` reads a clock. Every rank calls it.
+std::array<double, timed_rounds> time_rounds(Communicator& communicator, compute::Backend& backend,
+                                             const std::function<double()>& seconds,
+                                             const std::function<void()>& enqueue);
 
 struct TimedKind {
   std::string name;

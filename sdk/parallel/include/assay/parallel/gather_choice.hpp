@@ -37,8 +37,6 @@ struct TrialGround {
   std::function<double()> seconds;
 };
 
-double steady_seconds();  // of a clock that never goes back
-
 // The rounds of one kind on this rank. Every rank calls it.
 std::array<double, comm::timed_rounds> time_gatherings(const TrialGround& ground, const GatherTrial& trial,
                                                        comm::MemoryKind kind);
