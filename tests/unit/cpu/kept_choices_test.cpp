@@ -7,6 +7,8 @@
 #include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/chosen_algorithms.hpp"
 #include "support/temporary_folder.hpp"
@@ -65,6 +67,50 @@ TEST_F(KeptChoicesTest, AListedChoiceIsAmongTheAlgorithmsOfTheRecord) {
   ASSERT_EQ(table->get(nullptr, 0, &one), ASSAY_OK);
   EXPECT_STREQ(one.made_for, "all_gather of 64 bytes");
   EXPECT_STREQ(one.algorithm, "windows");
+}
+
+// A host whose device has a file of choices by this interface.
+struct HostOfDevice {
+  explicit HostOfDevice(const char* interface_id) : factory{interface_id, nullptr} {
+    current = &factory;
+    api.get_extension = [](const char*) noexcept -> const void* { return current; };
+    api.struct_size = sizeof api;
+    access.struct_size = sizeof access;
+    access.api = &api;
+    abi.struct_size = sizeof abi;
+    abi.impl = this;
+    abi.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
+      return std::string_view(id) == ASSAY_EXT_DEVICE ? &static_cast<const HostOfDevice*>(h->impl)->access : nullptr;
+    };
+    abi.log = [](const assay_host* h, int32_t level, assay_str text) noexcept {
+      constexpr int32_t warning = 2;
+      if (level == warning) static_cast<HostOfDevice*>(h->impl)->notes.emplace_back(text.data, text.size);
+    };
+  }
+  static inline const void* current = nullptr;
+  KeptChoicesFactory factory;
+  assay_device_api api{};
+  assay_device_access access{};
+  assay_host abi{};
+  std::vector<std::string> notes;
+};
+
+TEST(OpenKeptChoices, OfAnotherReleaseLeavesOneNote) {
+  HostOfDevice device("assay.kept_choices/1 revision 1; release 0.9.0; calls itanium");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(open_kept_choices(Host(&device.abi), "collectives", "NCCL 2.28.9"), nullptr);
+  ASSERT_EQ(device.notes.size(), 1u);
+  EXPECT_EQ(
+      device.notes[0].rfind("choices of collectives that are kept are of another release, and are measured again: ", 0),
+      0u)
+      << device.notes[0];
+  EXPECT_NE(device.notes[0].find("0.9.0"), std::string::npos) << device.notes[0];
+}
+
+TEST(OpenKeptChoices, OfADeviceThatKeepsNoneLeavesNoNote) {
+  HostOfDevice device("");
+  HostOfDevice::current = nullptr;
+  EXPECT_EQ(open_kept_choices(Host(&device.abi), "collectives", "NCCL 2.28.9"), nullptr);
+  EXPECT_TRUE(device.notes.empty());
 }
 
 }  // namespace

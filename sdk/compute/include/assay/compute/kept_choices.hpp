@@ -1,10 +1,12 @@
 // Choices that a workload makes by timing on a device, such as of a collective's memory, kept where the device's own
 // choices of algorithms are: in a file for each device, driver, limits and library, by the rules of ASSAY_ALGORITHMS.
 #pragma once
+#include <assay/comm.h>
 #include <assay/device.h>
 
 #include <assay/compute/cxx_abi.hpp>
 #include <assay/plugin.hpp>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,13 +39,23 @@ struct KeptChoicesFactory {
 };
 inline constexpr const char* kept_choices_id = "assay.kept_choices/1 revision 1; " ASSAY_CXX_ABI;
 
-// Null where the case's device keeps none, as the CPU, or is of another release.
+// Null where the case's device keeps none, as the CPU, or is of another release. Of the latter rank 0 has a note, once
+// in a process: what the device may have kept is measured again.
 inline std::unique_ptr<KeptChoices> open_kept_choices(const Host& host, const std::string& kind,
                                                       const std::string& library) {
   const auto* access = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
   if (!access || !access->api->get_extension) return nullptr;
   const auto* factory = static_cast<const KeptChoicesFactory*>(access->api->get_extension("assay.kept_choices/1"));
-  if (!factory || std::string(factory->interface_id) != kept_choices_id) return nullptr;
+  if (!factory) return nullptr;
+  if (const std::string difference =
+          interface_difference(kept_choices_id, factory->interface_id, "the device's file of choices");
+      !difference.empty()) {
+    static std::atomic<bool> is_said = false;
+    const auto* ranks = host.extension<assay_comm>(ASSAY_EXT_COMM);
+    if ((!ranks || ranks->rank == 0) && !is_said.exchange(true))
+      host.warn("choices of " + kind + " that are kept are of another release, and are measured again: " + difference);
+    return nullptr;
+  }
   return std::unique_ptr<KeptChoices>(factory->open(access->device, kind.c_str(), library.c_str()));
 }
 
