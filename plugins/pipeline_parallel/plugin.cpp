@@ -6,14 +6,13 @@ namespace pipeline_parallel {
 
 using assay::Metric;
 using assay::Param;
+using assay::train::Receives;
 namespace mesh = assay::mesh;
 namespace models = assay::models;
 namespace parallel = assay::parallel;
 
 inline constexpr auto balances = assay::choices<models::StageBalance>(
     {{"work", models::StageBalance::work}, {"layers", models::StageBalance::layers}});
-// When a rank starts to receive what comes while it works.
-enum class Receives : std::int32_t { beside_work, between_works };
 inline constexpr auto receive_moments =
     assay::choices<Receives>({{"beside_work", Receives::beside_work}, {"between_works", Receives::between_works}});
 
@@ -29,7 +28,7 @@ struct Tables {
                    Param::choice("balance", models::StageBalance::work, balances)
                        .help("what is shared out evenly. work: operations of products, with the head's; layers: "
                              "layers, with the head on the last rank as well"),
-                   Param::choice("receives", Receives::between_works, receive_moments)
+                   Param::choice("receives", assay::train::usual_receives, receive_moments)
                        .help("when a rank starts to receive what comes while it works. between_works: after that work, "
                              "so that a waiting receive takes no multiprocessors from the products; beside_work: "
                              "before it, so that messages travel beside it")),
@@ -83,7 +82,7 @@ struct Tables {
                            .ranks = axes.ranks,
                            .virtual_stages = c.get<std::int64_t>("virtual_stages"),
                            .balance = c.choice("balance", balances),
-                           .receives_beside_work = c.choice("receives", receive_moments) == Receives::beside_work};
+                           .receives = c.choice("receives", receive_moments)};
     config = mesh::of_one_batch(c, std::move(config), axes);
     assay::train::require_order(models::pipeline_shape(config.model));
     return {.trainer = std::move(config),

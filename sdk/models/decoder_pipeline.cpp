@@ -43,7 +43,7 @@ train::PipelineShape pipeline_shape(const DecoderConfig& c) {
   return {.ranks = c.stages.ranks,
           .virtual_stages = c.stages.virtual_stages,
           .micro_batches = c.accumulation_steps,
-          .receives_beside_work = c.stages.receives_beside_work};
+          .receives = c.stages.receives};
 }
 
 DecoderConfig config_of_chunk(const DecoderConfig& c, std::int64_t chunk) {

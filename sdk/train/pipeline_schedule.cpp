@@ -164,7 +164,7 @@ PipelineSchedule::PipelineSchedule(const PipelineShape& s, std::int64_t rank) {
   };
   for (const StageWork& work : ranks[static_cast<std::size_t>(rank)]) {
     const std::pair sent_at(work.end, rank);
-    receive_before(s.receives_beside_work ? sent_at : std::pair(work.begin, s.ranks));
+    receive_before(s.receives == Receives::beside_work ? sent_at : std::pair(work.begin, s.ranks));
     PipelineAction action{.kind = work.is_backward ? ActionKind::backward : ActionKind::forward,
                           .chunk = work.chunk,
                           .micro_batch = work.micro_batch};

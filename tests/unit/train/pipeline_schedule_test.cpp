@@ -38,16 +38,16 @@ std::vector<PipelineShape> shapes() {
   for (std::int64_t ranks = 1; ranks <= 8; ++ranks)
     for (std::int64_t virtual_stages = 1; virtual_stages <= 4; ++virtual_stages)
       for (std::int64_t micro_batches = 1; micro_batches <= 24; ++micro_batches)
-        for (const bool beside_work : {true, false})
+        for (const Receives receives : {Receives::beside_work, Receives::between_works})
           if (virtual_stages == 1 || (ranks > 1 && micro_batches % ranks == 0))
-            all.push_back({ranks, virtual_stages, micro_batches, beside_work});
+            all.push_back({ranks, virtual_stages, micro_batches, receives});
   return all;
 }
 
 std::string text_of(const PipelineShape& s) {
   return std::to_string(s.ranks) + " ranks, " + std::to_string(s.virtual_stages) + " virtual stages, " +
          std::to_string(s.micro_batches) + " micro-batches, receives " +
-         (s.receives_beside_work ? "beside work" : "between works");
+         (s.receives == Receives::beside_work ? "beside work" : "between works");
 }
 
 TEST(PipelineSchedule, OneForwardOneBackward) {
@@ -74,9 +74,9 @@ TEST(PipelineSchedule, ReceivesBeforeTheWorkBesideWhichAMessageComes) {
       text += std::string(text.empty() ? "" : " ") + "FBSR"[static_cast<int>(a.kind)] + std::to_string(a.micro_batch);
     return text;
   };
-  EXPECT_EQ(last_of({2, 1, 3, true}), "R0 R1 F0 B0 S0 F1 R2 B1 S1 F2 B2 S2");
+  EXPECT_EQ(last_of({2, 1, 3, Receives::beside_work}), "R0 R1 F0 B0 S0 F1 R2 B1 S1 F2 B2 S2");
   // Behind that work, and before what is sent behind it in the common order.
-  EXPECT_EQ(last_of({2, 1, 3, false}), "R0 F0 R1 B0 S0 F1 B1 R2 S1 F2 B2 S2");
+  EXPECT_EQ(last_of({2, 1, 3, Receives::between_works}), "R0 F0 R1 B0 S0 F1 B1 R2 S1 F2 B2 S2");
 }
 
 // Each work once; of a chunk backwards in the order of the micro-batches, whose first one writes what the others add

@@ -5,6 +5,7 @@
 
 #include <assay/models/experts.hpp>
 #include <assay/models/latent_attention.hpp>
+#include <assay/train/pipeline_schedule.hpp>
 #include <assay/workload/precision.hpp>
 #include <cmath>
 #include <cstdint>
@@ -38,7 +39,7 @@ enum class StageBalance : std::int32_t { work, layers };  // what ranks have equ
 struct DecoderStages {
   std::int64_t rank = 0, ranks = 1, virtual_stages = 1;
   StageBalance balance = StageBalance::work;
-  bool receives_beside_work = true;  // train/pipeline_schedule.hpp
+  train::Receives receives = train::usual_receives;
 };
 
 // What a model that is one stage has beside its `layers`. Without the embedding its input is given, without the head

@@ -19,9 +19,13 @@
 
 namespace assay::train {
 
+// When a rank starts to receive what comes while it works.
+enum class Receives : std::int32_t { beside_work, between_works };
+inline constexpr Receives usual_receives = Receives::between_works;
+
 struct PipelineShape {
   std::int64_t ranks = 1, virtual_stages = 1, micro_batches = 1;
-  bool receives_beside_work = true;
+  Receives receives = usual_receives;
 };
 
 // One entry of a rank's sequence. Of a message: what forward makes (an activation), or what backward makes (a
