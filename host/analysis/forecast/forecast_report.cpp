@@ -144,7 +144,8 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
   if (overlaps)
     lines.push_back(
         "collectives beside the computation have equal sizes and become ready at equal intervals; nothing hides the "
-        "last one (of fsdp the first and the last); slowed_ms has the rest, such as shrinking buckets or an update "
+        "last one (of fsdp the first and the last, of rows in chunks each exchange's last); slowed_ms has the rest, "
+        "such as shrinking buckets or an update "
         "beside the last ones");
   if (!one.family->taken_to_agree.empty())
     lines.push_back(fmt::format("records that do not say these parameters agree with those that do: {}",

@@ -262,9 +262,7 @@ std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families) {
         // Beside the backward, or the next chunk, a collective takes longer than alone: it measures the wire only where
         // nothing ran beside it. Times of small and large ones, or of several kinds, stand for none of them. Rows of
         // experts come when the last rank has chosen.
-        if (e.overlaps || !e.measures_wire || e.grows_with_imbalance || !e.busy_s || e.messages.size() != 1 ||
-            e.count() == 0)
-          continue;
+        if (e.overlaps || e.grows_with_imbalance || !e.busy_s || e.messages.size() != 1 || e.count() == 0) continue;
         const Messages& m = e.messages.front();
         points.push_back({step.link, m.collective, step.ranks, m.bytes / m.count, *e.busy_s / m.count / crowd});
       }

@@ -23,10 +23,9 @@ struct Exchange {
   std::optional<double> busy_s, exposed_s;  // from their start to their end; that the step waited. Unknown in a graph
   bool overlaps = false;                    // they run beside the computation
   double beside_s = 0;                      // the part of the step that may hide them
-  bool measures_wire = true;          // false: products of the next chunk run beside those that the step waits for
-  double unhidden = 1;                // so many of them have nothing to hide behind
-  bool grows_with_imbalance = false;  // rows of experts: the busiest rank decides
-  bool grows_with_stages = false;     // messages on the way of a micro-batch through all ranks and back
+  double unhidden = 1;                      // so many of them have nothing to hide behind
+  bool grows_with_imbalance = false;        // rows of experts: the busiest rank decides
+  bool grows_with_stages = false;           // messages on the way of a micro-batch through all ranks and back
 
   double count() const;
 };

@@ -119,12 +119,22 @@ void read_blocks(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
   step.exchanges.push_back(std::move(blocks));
 }
 
+// Rows go in chunks: beside each exchange of a layer, but that of the last chunk, the next chunk's products run. The
+// exchanges of a layer are those of plugins/tensor_parallel/README.md, and nothing runs beside the others.
 void read_terms(const CaseRecord& r, Figures& figures, MeasuredStep& step) {
   const bool by_parts = param_text(r, "sequence_parallel") != "false";
-  Exchange terms{.messages = {{by_parts ? Collective::all_gather : Collective::all_reduce, figures.amount("messages"),
+  const double chunks = param_number(r, "communication_chunks", 1);
+  const double of_layer = (by_parts ? 10 : 4) + (param_text(r, "activation_checkpointing") == "true" ? 1 : 0);
+  const double count = figures.amount("messages");
+  const double hidden =
+      (chunks - 1) * of_layer * param_number(r, "layers", 0) * param_number(r, "accumulation_steps", 1);
+  Exchange terms{.messages = {{by_parts ? Collective::all_gather : Collective::all_reduce, count,
                                figures.amount("communication_bytes")}},
-                 .measures_wire = param_number(r, "communication_chunks", 1) == 1};
+                 .overlaps = chunks > 1,
+                 .unhidden = std::max(0.0, count - hidden)};
   take_times(r, figures, terms);
+  take_beside(r, {"forward", "backward"}, 1, terms, step);
+  terms.beside_s = std::max(0.0, terms.beside_s - terms.exposed_s.value_or(0));  // the phases have the waits, too
   step.exchanges.push_back(std::move(terms));
 }
 

@@ -214,6 +214,7 @@ TEST(MeasuredSteps, EachWorkloadSaysInItsWayWhatItExchanges) {
   const auto step_of = [&](const char* workload, const Json& params, const Json& metrics) {
     Json r = ddp_on(4, 90);
     r["workload"] = workload, r["axes"] = {{"run.ranks", 4}}, r["params"] = params;
+    r["phases"]["forward"] = {{"mean_ms", 10.0}};
     r["metrics"] = {{"communication_bytes", metric_of(8e6)}, {"communication_ms", metric_of(2)}};
     r["metrics"].update(metrics);
     const std::vector<record::CaseRecord> records{r};
@@ -234,6 +235,25 @@ TEST(MeasuredSteps, EachWorkloadSaysInItsWayWhatItExchanges) {
   EXPECT_FALSE(parts.overlaps());
   const MeasuredStep sums = step_of("tensor_parallel", {{"sequence_parallel", false}}, {{"messages", metric_of(26)}});
   EXPECT_EQ(sums.exchanges[0].messages[0].collective, Collective::all_reduce);
+
+  // Two chunks of one layer: 2 (10 + 4) + 2 messages, of which the first chunk's 10 of the layer have products beside
+  // them. Forward and backward take 10 and 30 ms, and 4 of them are waits.
+  const MeasuredStep chunks =
+      step_of("tensor_parallel", {{"sequence_parallel", true}, {"communication_chunks", 2}, {"layers", 1}},
+              {{"messages", metric_of(30)}, {"exposed_ms", metric_of(4)}});
+  EXPECT_TRUE(chunks.overlaps());
+  EXPECT_EQ(chunks.exchanges[0].unhidden, 20);
+  EXPECT_DOUBLE_EQ(chunks.exchanges[0].beside_s, 0.036);
+  // Three of two layers and two micro-batches, made again in backward: 2 * (3 (4 * 2 + 1 + 2) + 2) messages, of which
+  // 2 * 2 * 2 * 5 have products beside them.
+  const MeasuredStep summed_chunks = step_of("tensor_parallel",
+                                             {{"sequence_parallel", false},
+                                              {"communication_chunks", 3},
+                                              {"layers", 2},
+                                              {"accumulation_steps", 2},
+                                              {"activation_checkpointing", true}},
+                                             {{"messages", metric_of(70)}, {"exposed_ms", metric_of(4)}});
+  EXPECT_EQ(summed_chunks.exchanges[0].unhidden, 30);
 
   const MeasuredStep zero1 = step_of("sharded_optimizer", {{"variant", "zero1"}}, {{"buckets", metric_of(5)}});
   EXPECT_EQ(zero1.computation, Computation::partly);
@@ -327,7 +347,7 @@ TEST(MeasuredSteps, TheWireIsToldByCollectivesAlone) {
   beside["params"]["strategy"] = beside["axes"]["strategy"] = "overlap_bucketed";
   beside["params"]["size"] = "small";
   Json chunks = ddp_on(4, 90);
-  chunks["workload"] = "tensor_parallel", chunks["params"]["communication_chunks"] = 2;
+  chunks["workload"] = "tensor_parallel", chunks["params"]["communication_chunks"] = 2, chunks["params"]["layers"] = 1;
   chunks["metrics"]["messages"] = metric_of(18);
   const std::vector<record::CaseRecord> steps{ddp_on(1, 80), ddp_on(2, 90), beside, chunks};
   const auto of_steps = wire_points(step_families(observed(steps), left_out));

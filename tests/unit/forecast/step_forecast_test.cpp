@@ -92,6 +92,32 @@ TEST(StepForecast, WhatTheBackwardHidesIsNotWaitedFor) {
   EXPECT_NEAR(forecasts(family_of({roomy}), {2}, {8}, {.wires = {ring}})[0].exposed_s, modelled_s / 10, 1e-12);
 }
 
+// 30 messages of 0.1 ms each, of which 20 have nothing beside them: 2 of 3 ms are waited for where the products beside
+// the others take long enough, and more where they do not.
+TEST(StepForecast, WhatRunsBesideTheNextChunkIsNotWaitedFor) {
+  const Wire wire{.algorithm = Algorithm::ring, .latency_s = 100e-6};  // one step of a gather between two ranks
+  MeasuredStep s{.ranks = 2, .step_s = 0.052, .silent_s = 0.05, .computation = Computation::shared, .items = 1000};
+  s.exchanges = {{.messages = {{Collective::all_gather, 30, 30}},
+                  .busy_s = 0.003,
+                  .exposed_s = 0.002,
+                  .overlaps = true,
+                  .beside_s = 0.036,
+                  .unhidden = 20}};
+  const auto on_two = [&](const MeasuredStep& step) {
+    return forecasts(family_of({step}), {2}, {2}, {.wires = {wire}})[0];
+  };
+  EXPECT_NEAR(on_two(s).communication_s, 0.003, 1e-12);
+  EXPECT_NEAR(on_two(s).exposed_s, 0.002, 1e-12);
+  EXPECT_NEAR(on_two(s).slowed_s, 0, 1e-12);
+  // Four ranks: three steps a gather, 9 ms, and half of the products.
+  const StepForecast four = forecasts(family_of({s}), {2}, {4}, {.wires = {wire}})[0];
+  EXPECT_NEAR(four.communication_s, 0.009, 1e-12);
+  EXPECT_NEAR(four.exposed_s, 0.006, 1e-12);
+  EXPECT_NEAR(four.step_s, 0.025 + 0.006, 1e-12);
+  s.exchanges[0].beside_s = 0.0015;
+  EXPECT_NEAR(on_two(s).exposed_s, 0.0025, 1e-12) << "0.5 ms of products beside 1 ms of messages";
+}
+
 TEST(StepForecast, TheNetworkCostsWhatItCostsBeyondAMachine) {
   const StepFamily family = family_of({step_on(2, 10, ring)});
   const Network network{.ranks_per_machine = 8, .latency_s = 50e-6, .seconds_per_byte = 1 / 5e9};
