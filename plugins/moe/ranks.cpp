@@ -50,9 +50,14 @@ void Workload::silence(bool silent) {
   sums_->use(steps_.communicator());
 }
 
-void Workload::report_ranks(const Launch& launch) {
+// A rank's loss is its term of it.
+double Workload::reported_loss(const std::string& name) const {
   const auto ranks = static_cast<double>(model().experts.ranks);
-  launch.report(loss_metric, ranks * assay::comm::mean_of_ranks(host_, "moe.loss", trainer_.last_loss()));
+  return ranks * assay::comm::mean_of_ranks(host_, name, trainer_.last_loss());
+}
+
+void Workload::report_ranks(const Launch& launch) {
+  launch.report(loss_metric, reported_loss("moe.loss"));
   const assay::parallel::ExpertLoad load = ranks_->take_load();
   report_expert_ranks(launch, load, expert_communicator_->take_totals(), measured_steps_);
   if (load.forwards > 0) {
@@ -73,8 +78,11 @@ assay::Verified Workload::verify_ranks(const Launch& launch) {
   const assay::verification::Unmeasured unmeasured(trainer_.backend());
   asked_.check(trainer_.config());
   check_experts_asked();
-  return assay::verification::check_whole_model(host_, id, trainer_, {.common = " of what all ranks have"}, steps_,
-                                                launch, [&] { enqueue_step(launch); });
+  return assay::verification::check_whole_model(
+      host_, id, trainer_,
+      {.reported_loss = [this](const std::string& name) { return reported_loss(name); },
+       .common = " of what all ranks have"},
+      steps_, launch, [&] { enqueue_step(launch); });
 }
 
 }  // namespace moe

@@ -88,6 +88,7 @@ class Workload {
     if (sums_) return training_step(trainer_, launch, *sums_);
     training_step(trainer_, launch);
   }
+  double reported_loss(const std::string& name) const;  // of the last step; every rank calls it, once per name
   void report_ranks(const Launch& launch);
   assay::Verified verify_ranks(const Launch& launch);
 

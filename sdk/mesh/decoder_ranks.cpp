@@ -287,10 +287,10 @@ void DecoderRanks::silence(bool silent) {
   if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(train::StepMarks()); });
 }
 
-double DecoderRanks::reported_loss() const {
+double DecoderRanks::reported_loss(const std::string& name) const {
   const double loss = trainer_.last_loss();
   if (strategy_.loss == ReportedLoss::of_rank) return loss;
-  const double mean = comm::mean_of_ranks(host_, name_ + ".loss", loss);
+  const double mean = comm::mean_of_ranks(host_, name, loss);
   if (strategy_.loss == ReportedLoss::mean_of_ranks) return mean;
   const std::int32_t means = strategy_.trainer.has_terms() ? 1 : strategy_.axes.replicas;
   return static_cast<double>(comm::ranks_of(host_).rank_count / means) * mean;

@@ -6,6 +6,7 @@
 //   do updates move weights and moments as float64 has it, and are the weights of all ranks the same to the bit;
 //   are a rank's own gradients right: by another path, and against float64.
 #include <algorithm>
+#include <assay/comm/exchange.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
@@ -98,6 +99,7 @@ Verified DecoderRanks::check_replicas(const Launch& launch) {
   verification::check_broadcast(host_, name_ + ".broadcast", trainer_, steps_.communicator());
   begin_part(host_, "averages");
   const Verified average = check_gradients(launch);
+  check_reported_loss();
   begin_part(host_, "optimizer");
   trainer_.start();
   // The values are looked at when everything is gathered: a part that comes from another rank, or is not gathered, is
@@ -109,6 +111,15 @@ Verified DecoderRanks::check_replicas(const Launch& launch) {
   const Verified own = verification::check_own_model(host_, trainer_);
   return {finite + parts + average.text + (update_ ? "each rank's part: " : "") + updates + weights + own.text,
           average.in_part || own.in_part};
+}
+
+// Of ranks with a batch and a model each: check_own_model looks at each rank's own loss.
+void DecoderRanks::check_reported_loss() const {
+  if (strategy_.loss == ReportedLoss::of_rank) return;
+  constexpr double roundings = 1e-12;
+  const double mean = comm::mean_of_ranks(host_, name_ + ".own_loss", trainer_.last_loss());
+  verification::require_loss("after a timed step the reported loss", reported_loss(name_ + ".loss.averages"),
+                             "the mean of the ranks'", mean, roundings);
 }
 
 void DecoderRanks::check_axes() const {
@@ -140,7 +151,8 @@ Verified DecoderRanks::verify(const Launch& launch) {
   asked_.check(trainer_.config());
   check_axes();
   const std::string measured = check_measured_weights();
-  const auto check = [&](const verification::SharedModel& shared) {
+  const auto check = [&](verification::SharedModel shared) {
+    shared.reported_loss = [this](const std::string& name) { return reported_loss(name); };
     const Verified found = verification::check_whole_model(host_, name_, trainer_, shared, steps_, launch,
                                                            [&] { enqueue_step(train::StepMarks(launch)); });
     return Verified(measured + found.text, found.in_part);

@@ -7,7 +7,9 @@
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
+#include <assay/workload/text.hpp>
 #include <bit>
+#include <cmath>
 
 namespace assay::verification {
 
@@ -37,6 +39,13 @@ double find_finite_gradients_of_ranks(const Host& host, std::string_view name, t
                                       const std::function<void()>& step) {
   const std::vector<double> scales = comm::exchange(host, name, find_finite_gradients(trainer, step));
   return *std::min_element(scales.begin(), scales.end());
+}
+
+void require_loss(const std::string& what, double loss, const std::string& of, double expected, double allowed) {
+  if (std::abs(loss - expected) <= allowed * std::max(1.0, std::abs(expected))) return;
+  throw Error(ASSAY_WRONG_RESULT, what + " is " + workload::number(loss, "%.9g") + ", " + of + " " +
+                                      workload::number(expected, "%.9g") + " (tolerance " + workload::number(allowed) +
+                                      ")");
 }
 
 std::uint64_t hash_of_weights(const train::Trainer& trainer) {

@@ -184,15 +184,8 @@ Verified WholeModelCheck::check_gradients(const std::string& when) {
   return compare_averages(when, routing);
 }
 
-// The loss of ranks with a part of the tokens each is their terms of the mean; of stages the last rank has it. Else
-// each has its replica's.
 Verified WholeModelCheck::compare_parts(const std::string& when) {
-  double loss = mine_.last_loss();
-  const bool are_terms = mine_.config().has_terms() || shared_.in_stages;
-  if (are_terms || replicas() > 1) loss = comm::mean_of_ranks(host_, name_ + ".loss." + when, loss);
-  if (are_terms)
-    loss *= static_cast<double>(mine_.config().has_terms() ? comm::ranks_of(host_).rank_count : ranks_of_replica());
-  const Outcome found = outcome_of_gradients(backend(), own(), loss);
+  const Outcome found = outcome_of_gradients(backend(), own(), shared_.reported_loss(name_ + ".loss." + when));
   const auto expected = [&](std::size_t id) {
     return parameters_->part_of(id, all().gradient(parameters_->whole_id(id)));
   };
@@ -233,10 +226,10 @@ Verified WholeModelCheck::compare_averages(const std::string& when, const std::s
   // Of ranks that share experts each loss counts 1 / R.
   const double loss = mine_.last_loss() * static_cast<double>(config().experts.ranks), expected = whole_->last_loss();
   const double allowed = decoder_tolerance(config(), whole_->valid_rows()).loss;
-  if (!(std::abs(loss - expected) <= allowed * std::max(1.0, std::abs(expected))))
-    throw Error(ASSAY_WRONG_RESULT, when + " the loss is " + workload::number(loss, "%.9g") +
-                                        ", that of the whole model " + workload::number(expected, "%.9g") +
-                                        " (tolerance " + workload::number(allowed) + ")");
+  const double reported = shared_.reported_loss(name_ + ".loss." + when);
+  const double mean = comm::mean_of_ranks(host_, name_ + ".whole_loss." + when, expected);
+  require_loss(when + " the loss", loss, "that of the whole model", expected, allowed);
+  require_loss(when + " the reported loss", reported, "the mean of the whole models'", mean, allowed);
   if (config().experts.is_over_ranks()) whole_->give_experts(whole_->drawn_experts_for(config()));
   const Verified average = check_average(host_, name_ + ".average." + when, all(), pieces, found, own_data(*whole_));
   return {when + ": " + routing + "loss of each rank as the whole model's, " + average.text, average.in_part};

@@ -35,7 +35,7 @@ class DecoderRanks {
 
  protected:
   void set_up(const Launch& launch);
-  double reported_loss() const;  // of the last step; every rank calls it, once
+  double reported_loss(const std::string& name) const;  // of the last step; every rank calls it, once per name
 
   const Strategy& strategy() const { return strategy_; }
   const models::DecoderTrainer& trainer() const { return trainer_; }
@@ -72,6 +72,7 @@ class DecoderRanks {
   std::vector<std::int64_t> averaged_cuts() const;
   Verified check_gradients(const Launch& launch);
   std::uint64_t hash_of_read_weights() const;
+  void check_reported_loss() const;
   void check_axes() const;
   void keep_measured_weights();
   std::string check_measured_weights() const;

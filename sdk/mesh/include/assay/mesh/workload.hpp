@@ -12,6 +12,7 @@
 #include <assay/mesh/decoder_ranks.hpp>
 #include <assay/parallel/communication_metrics.hpp>
 #include <assay/train/training_metrics.hpp>
+#include <string>
 #include <string_view>
 
 namespace assay::mesh {
@@ -70,7 +71,7 @@ class Workload : public DecoderRanks {
 
   void finish(const Launch& launch) {
     note_memory("after_step");
-    launch.report(Tables::loss_metric, reported_loss());
+    launch.report(Tables::loss_metric, reported_loss(std::string(id) + ".loss"));
     const auto step = steps().take_measured();
     if (!step) return;
     if constexpr (has_metric<Tables>("exposed_ms")) {

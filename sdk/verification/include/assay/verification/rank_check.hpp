@@ -33,6 +33,10 @@ std::string check_updates_of_rank(train::Trainer& trainer, const parallel::RankS
                                   const std::function<void()>& step, int count = verified_steps,
                                   const std::function<void(int)>& after_step = nullptr);
 
+// Throws WRONG_RESULT where a loss is not the expected one: "`what` is 5.1, `of` 5.2". `allowed`: relative to the
+// expected one, from 1 on.
+void require_loss(const std::string& what, double loss, const std::string& of, double expected, double allowed);
+
 // A hash of every bit of the parameters that a step reads: the values, and the compute copy if there is one. Blocks.
 std::uint64_t hash_of_weights(const train::Trainer& trainer);
 

@@ -2,8 +2,9 @@
 // its part, and computes it without communication. Each question builds on the one before it:
 //   after the last step, whichever kind it was: are loss and gradients finite;
 //   does each rank train on its part of the batch, and start from pieces of the whole model's weights;
-//   are the loss and the gradients that a timed step leaves those of the whole model: of ranks that share one batch its
-//     gradients, by parts; of ranks with a batch each the mean of what their whole models compute, in every element;
+//   are the loss, as it is reported, and the gradients that a timed step leaves those of the whole model: of ranks that
+//     share one batch its gradients, by parts; of ranks with a batch each the mean of what their whole models compute,
+//     in every element;
 //   do three steps, as they are timed, move what each rank has, weights and moments, as float64 has it;
 //   is what a rank then gathers of the weights what their owners have, is what every rank has the same on all to the
 //     bit, and are loss and gradients from these weights on, of labels not seen before, again those of the whole model;
@@ -27,6 +28,9 @@ struct SharedModel {
   bool in_stages = false;                     // each parameter is one rank's, and nothing is common
   // Of ranks that share one batch: how far the gradients may be from the whole model's. The others average.
   std::optional<PathTolerance> one_batch = {};
+  // The loss that the record has of the step before, from what each rank has of it: the same function that reports it.
+  // Every rank calls it, once per name.
+  std::function<double(const std::string& name)> reported_loss = {};
   // Words of the texts: what is compared with the whole model, and what every rank has.
   const char* compared = "";
   const char* common = "";
