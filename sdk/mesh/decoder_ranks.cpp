@@ -62,13 +62,10 @@ models::DecoderTrainer DecoderRanks::make_trainer() {
   return models::DecoderTrainer(host_, config);
 }
 
-// The gradients that are complete only at the end of a step: of columns those that every rank has, as terms of a sum;
-// of blocks all.
+// The gradients that are complete only at the end of a step: of columns those that every rank has, as terms of a sum.
 train::ElementRange DecoderRanks::shared_range() const {
-  const train::ParameterSet& own = trainer_.parameters();
-  if (blocks_) return {0, own.elements_before(own.all().size())};
   if (strategy_.shares != Shares::columns) return {};
-  return models::decoder_shared_range(strategy_.trainer.model, own, trainer_.ids());
+  return models::decoder_shared_range(strategy_.trainer.model, trainer_.parameters(), trainer_.ids());
 }
 
 train::GradientExchange* DecoderRanks::within_replica() {

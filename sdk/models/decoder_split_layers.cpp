@@ -192,7 +192,9 @@ void DecoderModel::SplitPass::norm_backward(train::ParameterSet::Id weight, cons
   }
 }
 
-void DecoderModel::SplitPass::backward(const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) {
+// Norms, whose gradients are this rank's terms of a sum, lie behind everything else.
+void DecoderModel::SplitPass::backward(const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
+                                       train::GradientListener* listener) {
   const Tensor &dlogits = buffer(m_.logits_), &dfinal = buffer(m_.dfinal_);
   const bool is_made = m_.makes_loss_in_chunks();  // then forward has made all this
   if (!is_made) logits_backward(labels, valid_rows, 0);
@@ -202,9 +204,14 @@ void DecoderModel::SplitPass::backward(const Tensor& ids, const Tensor& labels, 
     tickets_[i] = start_summing(dfinal, rows);
   }
   if (!is_made) m_.weight_gradient(b_, dlogits, buffer(m_.final_normed_), m_.ids_.lm_head);
+  m_.tell(listener, m_.ids_.lm_head + 1);
   norm_backward(m_.ids_.ln_final, dfinal, m_.final_input_, m_.final_rstd_, {}, config().layers > 0);
-  for (std::int64_t l = config().layers - 1; l >= 0; --l) layer_backward(l);
+  for (std::int64_t l = config().layers - 1; l >= 0; --l) {
+    layer_backward(l);
+    m_.tell(listener, l > 0 ? m_.layer_ids(l - 1).w2 : m_.ids_.embeddings);
+  }
   embedding_backward(ids);
+  m_.tell(listener, m_.set_.all().size());
 }
 
 // Begins with the gradient by the layer's end on its way to all rows, and ends with that by its beginning on it.

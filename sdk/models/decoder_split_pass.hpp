@@ -47,7 +47,8 @@ class DecoderModel::SplitPass {
   // Ends with all rows of the final norm.
   void forward(const compute::Tensor& ids);
   void loss(const compute::Tensor& labels, std::int64_t valid_rows, std::int64_t micro_batch);
-  void backward(const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows);
+  void backward(const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
+                train::GradientListener* listener);
 
  private:
   using Ticket = train::PartExchange::Ticket;

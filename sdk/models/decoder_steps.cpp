@@ -263,11 +263,7 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
 // but the gradients of query, key and value, whose product begins after its layer's join.
 void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
                                std::int64_t micro_batch, train::GradientListener* listener) const {
-  if (config_.is_split()) {
-    if (listener)
-      throw Error(ASSAY_INVALID_ARGUMENT, "a split model reports its gradients to no listener; expected none");
-    return SplitPass(*this, b).backward(ids, labels, valid_rows);
-  }
+  if (config_.is_split()) return SplitPass(*this, b).backward(ids, labels, valid_rows, listener);
   if (config_.stage.has_head)
     head_backward(b, labels, valid_rows, listener);
   else

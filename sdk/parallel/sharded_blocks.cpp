@@ -18,8 +18,9 @@ void ShardedBlocks::divide(train::ParameterSet& whole, train::ModelBlocks model,
   for (const train::ParameterBlock& block : model.blocks) blocks_.emplace_back(BlockShards(whole, block, ranks_));
   blocks_.emplace_back(BlockShards(whole, model.resident, ranks_));
   const auto keep = [&](Block& block) {
-    const train::ParameterSet::Id id = kept.add({train::Parameter{block.shards.name, {block.shards.shard_elements}}});
-    block.kept = {kept.all()[id].offset, kept.all()[id].offset + block.shards.shard_elements};
+    block.id = kept.add({train::Parameter{block.shards.name, {block.shards.shard_elements}}});
+    const std::int64_t begin = kept.all()[block.id].offset;
+    block.kept = {begin, begin + block.shards.shard_elements};
   };
   for (std::size_t i = resident(); i-- > 0;) keep(blocks_[i]);
   keep(blocks_[resident()]);
@@ -261,6 +262,7 @@ void ShardedBlocks::finish_reductions(Backend& backend) {
     if (converts()) backend.run(op::Copy{.to = reduced_part(block), .from = arrived_part(block)});
     const Tensor kept = gradient_part(block);
     if (adds_reduced()) backend.run(op::Add{.a = kept, .b = reduced_part(block), .out = kept});
+    if (reduced_ && !is_recording() && is_last_micro_batch()) reduced_->gradients_ready(blocks_[block].id + 1);
   }
   reducing_.clear();
 }

@@ -119,6 +119,24 @@ TEST_F(TensorParallel, ReplicasAverageTheGradientsOfTheirBatches) {
   }
 }
 
+// A first bucket of 1 MiB, which the head's words on a rank fill: it is averaged beside the backward of the layers.
+TEST_F(TensorParallel, ReplicasAverageInBucketsBesideTheBackward) {
+  const auto records =
+      records_of({.plugin = "tensor_parallel",
+                  .params = "d_model = 64\nd_ff = 80\nheads = 4\nlayers = 1\nvocab_size = 8192\nbatch_size = 1\n"
+                            "context_length = 16\nprecision = \"fp32\"\n",
+                  .measure = "warmup = 1\nsteps = 2",
+                  .run = "threads = 1\nranks = 4",
+                  .sweep = "replicas = [2]\nsequence_parallel = [true, false]"});
+  ASSERT_EQ(records.size(), 2u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    expect_verified_parts(r);
+    EXPECT_EQ(whole(r, "replica_messages"), r["axes"]["sequence_parallel"] ? 3 : 2);
+  }
+}
+
 TEST_F(TensorParallel, GroupedQueriesBiasesRecomputationAndEachOptimizerAreVerified) {
   const auto records = run_cases(
       "kv_heads = 2\nqkv_bias = true\nqk_norm = true\nattention_sinks = true\nsliding_window = 5\nprecision = "

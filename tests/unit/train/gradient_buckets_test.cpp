@@ -170,7 +170,7 @@ TEST(OptimizerRanges, MustBeAlignedAndInside) {
 }
 
 // What the ranks of a replica do in the end to what all of them have.
-class Within final : public GradientExchange {
+class Within : public GradientExchange {
  public:
   explicit Within(std::function<void()> finish) : finish_(std::move(finish)) {}
   void begin_step() override {}
@@ -179,6 +179,26 @@ class Within final : public GradientExchange {
 
  private:
   std::function<void()> finish_;
+};
+
+// Ranks of a replica that reduce all gradients, in two stretches, the first one within backward.
+class Reducing final : public Within {
+ public:
+  explicit Reducing(std::vector<ElementRange> stretches)
+      : Within([this] { reduced(4); }), stretches_(std::move(stretches)) {}
+  bool announce_to(GradientListener& listener) override {
+    listener_ = &listener;
+    return true;
+  }
+  const std::vector<ElementRange>& stretches() const override { return stretches_; }
+  void finish_stretch(std::size_t index) override {
+    if (index == 1) reduced(4);
+  }
+  void reduced(ParameterSet::Id end) { listener_->gradients_ready(end); }
+
+ private:
+  std::vector<ElementRange> stretches_;
+  GradientListener* listener_ = nullptr;
 };
 
 using Calls = std::vector<std::pair<std::ptrdiff_t, std::size_t>>;
@@ -196,7 +216,10 @@ TEST(ReplicaAverage, TakesWhatIsSummedWithinAReplicaLast) {
   for (int step = 0; step < 2; ++step) {
     const std::size_t earlier = static_cast<std::size_t>(step) * 4;
     average.begin_step();
-    EXPECT_EQ(average.listener(), nullptr);
+    average.listener()->gradients_ready(2);
+    EXPECT_EQ(ranks.calls_of(0, gradients.data()).size(), earlier + 2) << "beside the rest of backward";
+    average.listener()->gradients_ready(4);
+    EXPECT_EQ(ranks.calls_of(0, gradients.data()).size(), earlier + 3) << "but for the norm, which is no sum yet";
     average.finish();
     EXPECT_EQ(before.size(), earlier + 3);
   }
@@ -218,6 +241,36 @@ TEST(ReplicaAverage, TakesEachBucketWhenItIsReady) {
   average.listener()->gradients_ready(2);
   average.finish();
   EXPECT_EQ(ranks.calls_of(0, gradients.data()), (Calls{{0, 64}, {64, 64}, {128, 64}}));
+}
+
+// The buckets of a stretch are averaged as its reductions end, and none has elements of the next stretch.
+TEST(ReplicaAverage, FollowsTheReductionsOfAReplica) {
+  ParameterSet set({.gradient = compute::DType::f32});
+  for (const char* name : {"a", "b", "c", "d"}) set.add({{name, {64}}});
+  std::vector<float> gradients(256);
+  set.bind(nullptr, nullptr, gradients.data());
+  test::RecordedRanks ranks(1);
+  Reducing within({{0, 192}, {192, 256}});
+  parallel::ReplicaAverage average(set, std::size_t{1} << 20, {}, &within);
+  EXPECT_EQ(average.pieces(), (Ranges{{0, 192}, {192, 256}}));
+  EXPECT_EQ(average.listener(), nullptr) << "backward's gradients are not the reduced ones";
+  ASSERT_EQ(average.stretches(), (Ranges{{0, 192}, {192, 256}}));
+  average.use(&ranks.rank(0));
+  const Calls first{{0, 192}}, both{{0, 192}, {192, 64}};
+  average.begin_step();
+  within.reduced(2);
+  EXPECT_TRUE(ranks.calls_of(0, gradients.data()).empty());
+  within.reduced(3);
+  EXPECT_EQ(ranks.calls_of(0, gradients.data()), first) << "beside the rest of backward";
+  average.finish_stretch(0);
+  EXPECT_EQ(ranks.calls_of(0, gradients.data()), first);
+  average.finish_stretch(1);
+  EXPECT_EQ(ranks.calls_of(0, gradients.data()), both);
+  // Without stretches, as where a loss scale sees all gradients first.
+  average.begin_step();
+  within.reduced(3);
+  average.finish();
+  EXPECT_EQ(ranks.calls_of(0, gradients.data()), (Calls{{0, 192}, {192, 64}, {0, 192}, {192, 64}}));
 }
 
 TEST(ReplicaAverage, OfABackwardThatAnnouncesNothingIsAllAtTheEndAndOfSilenceNothing) {

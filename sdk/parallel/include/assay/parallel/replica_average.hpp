@@ -11,20 +11,21 @@ namespace assay::parallel {
 
 class ReplicaAverage final : public train::GradientExchange {
  public:
-  // `within`: what the ranks of a replica do to their gradients, or null. It completes those of `late`, a range of
-  // whole groups or none, when it finishes, and nothing of the others. Where it completes all, they may come in its
-  // stretches. The set and `within` must outlive it.
+  // `within`: what the ranks of a replica do to their gradients, or null. It announces all that it completes, or none
+  // (GradientExchange::announce_to). One that announces none completes those of `late`, a range of whole groups or
+  // none, when it finishes, and nothing of the others. The set and `within` must outlive it, and it the steps of
+  // `within`.
   ReplicaAverage(const train::ParameterSet& set, std::size_t bucket_bytes, const train::ElementRange& late = {},
                  train::GradientExchange* within = nullptr);
 
   // nullptr: the step goes without communication.
   void use(comm::Communicator* communicator) { communicator_ = communicator; }
-  const std::vector<train::ElementRange>& pieces() const { return buckets_.buckets(); }  // all but the late ones
+  // All but the late ones, which end where a stretch of `within` does.
+  const std::vector<train::ElementRange>& pieces() const { return buckets_.buckets(); }
 
   // ---- train::GradientExchange
   void begin_step() override;
-  // A backward whose ranks exchange gradients of their own announces none of them.
-  train::GradientListener* listener() override { return within_ ? nullptr : &buckets_; }
+  train::GradientListener* listener() override { return is_told_within_ ? nullptr : &buckets_; }
   // Averages what no backward has announced, too.
   void finish() override;
   const std::vector<train::ElementRange>& stretches() const override;
@@ -32,14 +33,15 @@ class ReplicaAverage final : public train::GradientExchange {
 
  private:
   comm::Ticket start(const train::ElementRange& range);
-  void wait() const;
+  void wait(comm::Ticket ticket) const;
 
   const train::ParameterSet& set_;
   ReadyBuckets buckets_;
   train::ElementRange late_;
   train::GradientExchange* within_;
+  bool is_told_within_;  // the buckets hear of gradients from `within_`
   comm::Communicator* communicator_ = nullptr;
-  comm::Ticket last_ = 0;  // of this step
+  std::vector<comm::Ticket> tickets_;  // by piece
 };
 
 }  // namespace assay::parallel

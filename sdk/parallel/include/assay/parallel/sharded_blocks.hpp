@@ -70,6 +70,10 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   void begin_step() override {}
   train::GradientListener* listener() override { return nullptr; }
   void finish() override;
+  bool announce_to(train::GradientListener& listener) override {
+    reduced_ = &listener;
+    return true;
+  }
   // What comes last is the embedding and the resident parameters, whose reductions nothing of backward hides.
   const std::vector<train::ElementRange>& stretches() const override { return stretches_; }
   void finish_stretch(std::size_t index) override;
@@ -95,6 +99,7 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   struct Block {
     explicit Block(BlockShards layout) : shards(std::move(layout)) {}
     BlockShards shards;
+    train::ParameterSet::Id id = 0;  // of the part that is kept
     train::ElementRange kept;
     Id gathered = 0;   // where it is in backward
     Id gradients = 0;  // the buffer of the whole ones, and where in it they begin
@@ -158,7 +163,8 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   Options options_;
   train::ParameterSet* whole_ = nullptr;
   train::ParameterSet* kept_ = nullptr;
-  std::vector<Block> blocks_;  // in the order of forward; behind them the resident parameters
+  train::GradientListener* reduced_ = nullptr;  // hears of the last micro-batch's reductions
+  std::vector<Block> blocks_;                   // in the order of forward; behind them the resident parameters
   std::vector<Visit> visits_;
   Gathering resident_;  // of the resident parameters
   train::BufferPlan messages_;
