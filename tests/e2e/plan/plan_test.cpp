@@ -338,6 +338,7 @@ TEST_F(Plan, MistakesOfTheCommandLine) {
   };
   expect({"--device", "h20"},
          "no device 'h20' is described; did you mean 'h200'? Expected auto, cpu or cuda of this machine, or a100-80gb");
+  expect({"--device", "hip"}, "no device 'hip' is described, and no backend of this kind is installed; expected auto");
   expect({"--device", "h200", "--device-file", "x.toml"}, "exclude each other");
   expect({"--device-file", "nowhere.toml"}, "nowhere.toml");
   expect({"--largest", "batchsize"}, "--largest is 'batchsize'; did you mean 'batch_size'? Expected an integer");
