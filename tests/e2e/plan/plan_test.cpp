@@ -140,7 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
         Trained{"encoder_decoder",
                 {.plugin = "encoder_decoder",
                  .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "
-                           "4\nsequence_length = 16\nvocab_size = 97"}},
+                           "4\nsequence_length = 16\nvocab_size = 97\nnum_samples = 64",
+                 .run = "threads = 1"}},
         Trained{"attention", {.plugin = "attention", .params = "seq = 64\nheads = 2\nhead_dim = 16"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
