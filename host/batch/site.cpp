@@ -46,7 +46,9 @@ class SiteReader {
         has_kind = true;
         site_.settings = no_settings(*kind);
         keys_ = kind->keys();
+        site_.gpu_type.clear();
         section(member.node, member.key);
+        refuse_gpu_type(*kind);
       } else {
         std::vector<std::string> known = names_of_site_kinds();
         known.insert(known.begin(), "schema");
@@ -57,12 +59,6 @@ class SiteReader {
     if (!has_schema_) mistakes_.add(start, "missing 'schema'; expected schema = 1");
     if (!has_kind) mistakes_.add(start, missing_table());
     const SiteKind& kind = site_kind(site_);
-    if (!kind.has_gpu_types && !site_.gpu_type.empty())
-      mistakes_.add(
-          places_["gpus_per_node"],
-          fmt::format("[{0}] gpus_per_node has the type '{1}', which Slurm alone takes; expected gpus_per_node "
-                      "= {2}",
-                      kind.name, site_.gpu_type, site_.gpus_per_node));
     if (kind.complete) {
       SiteReading reading{site_, mistakes_, start, [this](const std::string& key) { return places_[key]; }};
       kind.complete(reading);
@@ -102,6 +98,19 @@ class SiteReader {
     for (const SiteKind* kind : kinds)
       tables += (kind == kinds.front() ? "" : kind == kinds.back() ? ", or " : ", ") + std::string(kind->expected);
     return fmt::format("missing table '{}'; expected {}", kinds.front()->name, tables);
+  }
+
+  // By the table that has it: a file with two kinds is a mistake of another kind.
+  void refuse_gpu_type(const SiteKind& kind) {
+    if (kind.has_gpu_types || site_.gpu_type.empty()) return;
+    std::vector<std::string> with_types;
+    for (const SiteKind* each : site_kinds())
+      if (each->has_gpu_types) with_types.emplace_back(each->shown);
+    mistakes_.add(
+        places_["gpus_per_node"],
+        fmt::format("[{0}] gpus_per_node has the type '{1}', which {3} alone {4}; expected gpus_per_node = {2}",
+                    kind.name, site_.gpu_type, site_.gpus_per_node, fmt::join(with_types, " and "),
+                    with_types.size() == 1 ? "takes" : "take"));
   }
 
   void expand_excluded() {

@@ -1,5 +1,6 @@
 #include "batch/status.hpp"
 
+#include "batch/site_kinds.hpp"
 #include "shard/journal.hpp"
 
 #include <fmt/format.h>

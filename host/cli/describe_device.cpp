@@ -2,6 +2,7 @@
 #include "cli/options.hpp"
 #include "common/exit_code.hpp"
 #include "plan/describe_device_command.hpp"
+#include "plugin/device_words.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -19,7 +20,8 @@ int describe_device_command(const Arguments& arguments) {
   plan::DescribeDeviceRequest request;
   std::optional<std::string> device;
   Options options("assay describe-device [options]", about_describe_device);
-  options.add("device", device, "cuda or cpu; auto, the default, is the GPU where there is one");
+  options.add("device", device,
+              plugin::device_words_in_sentence() + "; auto, the default, is the GPU where there is one");
   options.add("from", request.from, "a run on this device; repeatable");
   options.add("probe", request.probe, "try the device out, and add what was found");
   options.add("output", request.output, "the file that is written (default: standard output)");

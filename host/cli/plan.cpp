@@ -2,6 +2,7 @@
 #include "cli/options.hpp"
 #include "common/exit_code.hpp"
 #include "plan/plan_command.hpp"
+#include "plugin/device_words.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -18,8 +19,8 @@ int plan_command(const Arguments& arguments) {
   plan::PlanRequest request;
   Options options("assay plan EXPERIMENT.toml [options]", about_plan);
   options.add("device", request.device,
-              "the device that is planned for: h200, h100, ..., or auto, cpu, cuda for this machine's (default: as "
-              "[run] device says)");
+              "the device that is planned for: h200, h100, ..., or this machine's: " +
+                  plugin::device_words_in_sentence() + " (default: as [run] device says)");
   options.add("device-file", request.device_file, "a file that describes it, which `assay describe-device` writes");
   options.add("from", request.from, "an earlier run on the same device, by which times are expected; repeatable");
   options.add("largest", request.largest, "a parameter: its largest value that fits, for each case");

@@ -16,10 +16,12 @@ using assay::compute::Tensor;
 
 namespace {
 
-MemoryKind kind_of(Registration registration, bool copy_engines) {
+// As registration_of has it: the copy engines' memory is that of windows.
+MemoryKind kind_taken(Registration registration, bool copy_engines) {
   if (copy_engines) return MemoryKind::copy_engines;
-  if (registration == Registration::none) return MemoryKind::any_memory;
-  return registration == Registration::symmetric ? MemoryKind::windows : MemoryKind::registered;
+  const auto& kinds = assay::comm::memory_kinds.values;
+  return *std::find_if(kinds.begin(), kinds.end(),
+                       [&](MemoryKind kind) { return registration_of(kind) == registration; });
 }
 
 // A kept choice is found by this text, beside the ranks and the library.
@@ -107,7 +109,7 @@ void Workload::setup(const Launch& launch) {
   if (settings_.measures_kinds) choose_kind(launch);
   open(launch);
   launch.report(registration_metric, larger_memory_.registration());
-  launch.report(mode_taken_metric, kind_of(larger_memory_.registration(), settings_.options.copy_engines));
+  launch.report(mode_taken_metric, kind_taken(larger_memory_.registration(), settings_.options.copy_engines));
   host_.info(communicator_->description());
   communicator_->take_totals();
   // The results of this first collective must not pass for those of the timed ones.

@@ -4,6 +4,7 @@
 
 #include "attention_reference.hpp"
 #include "masks.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -459,4 +460,28 @@ TEST(Attention, RefusesWhatItDoesNotServe) {
 }
 
 }  // namespace
+
+// ---- samples
+op::SoftmaxForward sample(Given& g, Kind<op::SoftmaxForward>) {
+  return {.x = g.numbers({2, 3, 6, 6}),
+          .y = g.room({2, 3, 6, 6}),
+          .scale = 0.5F,
+          .causal = true,
+          .window = 4,
+          .soft_cap = 1.5F,
+          .sinks = g.numbers({3}),
+          .lse = g.room({2, 3, 6}),
+          .first_keys = g.documents().first_keys};
+}
+op::SoftmaxBackward sample(Given& g, Kind<op::SoftmaxBackward>) {
+  return {.y = g.positive({2, 3, 6, 6}),
+          .dy = g.numbers({2, 3, 6, 6}),
+          .dx = g.room({2, 3, 6, 6}),
+          .scale = 0.5F,
+          .soft_cap = 8.0F,
+          .sinks = g.numbers({3}),
+          .lse = g.positive({2, 3, 6}),
+          .dsinks = g.room({3})};
+}
+
 }  // namespace assay::conformance

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attention_reference.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -124,4 +125,42 @@ TEST(AttentionDropout, RefusesWhatIsNoProbability) {
 }
 
 }  // namespace
+
+// ---- samples
+op::AttentionForward sample(Given& g, Kind<op::AttentionForward>) {
+  const Shape shape{2, 6, 3, 8};
+  return {.q = g.numbers(shape),
+          .k = g.numbers(shape),
+          .v = g.numbers(shape),
+          .out = g.room(shape),
+          .lse = g.room({2, 3, 6}),
+          .shape = {.scale = 0.5F,
+                    .causal = true,
+                    .dropout = g.dropout(),
+                    .window = 4,
+                    .soft_cap = 1.5F,
+                    .documents = g.documents()},
+          .sinks = g.numbers({3})};
+}
+op::AttentionBackward sample(Given& g, Kind<op::AttentionBackward>) {
+  const Shape shape{2, 6, 3, 8};
+  return {.q = g.numbers(shape),
+          .k = g.numbers(shape),
+          .v = g.numbers(shape),
+          .out = g.numbers(shape),
+          .lse = g.positive({2, 3, 6}),
+          .dout = g.numbers(shape),
+          .dq = g.room(shape),
+          .dk = g.room(shape),
+          .dv = g.room(shape),
+          .shape = {.scale = 0.5F,
+                    .causal = true,
+                    .dropout = g.dropout(),
+                    .window = 4,
+                    .soft_cap = 1.5F,
+                    .documents = g.documents()},
+          .sinks = g.numbers({3}),
+          .dsinks = g.room({3})};
+}
+
 }  // namespace assay::conformance

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -372,4 +372,27 @@ TEST(Data, NothingAllocatesInASecondExecution) {
 }
 
 }  // namespace
+
+// ---- samples
+op::Fill sample(Given& g, Kind<op::Fill>) { return {.x = g.room(sample_shape), .value = 2}; }
+op::Copy sample(Given& g, Kind<op::Copy>) { return {.to = g.room(sample_shape), .from = g.numbers(sample_shape)}; }
+op::RandomNormal sample(Given& g, Kind<op::RandomNormal>) {
+  return {.x = g.room(sample_shape), .seed = 1, .stream = 2, .mean = 0, .std = 1};
+}
+op::RandomIntegers sample(Given& g, Kind<op::RandomIntegers>) {
+  return {.x = g.room(sample_shape, DType::i64), .seed = 1, .stream = 2, .low = 0, .high = 10};
+}
+op::EmbeddingForward sample(Given& g, Kind<op::EmbeddingForward>) {
+  return {.ids = g.ids(6, 5), .table = g.numbers({5, 8}), .out = g.room(sample_shape)};
+}
+op::EmbeddingBackward sample(Given& g, Kind<op::EmbeddingBackward>) {
+  return {.ids = g.ids(6, 5), .dout = g.numbers(sample_shape), .dtable = g.room({5, 8})};
+}
+op::RotaryTable sample(Given& g, Kind<op::RotaryTable>) {
+  return {.cos = g.room({6, 4}), .sin = g.room({6, 4}), .theta = 10'000};
+}
+op::Rotary sample(Given& g, Kind<op::Rotary>) {
+  return {.x = g.numbers({2, 6, 3, 8}), .cos = g.numbers({6, 4}), .sin = g.numbers({6, 4})};
+}
+
 }  // namespace assay::conformance

@@ -4,6 +4,7 @@
 
 #include "masks.hpp"
 #include "norm_reference.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -395,4 +396,43 @@ TEST(DropoutAddLayerNorm, NothingAllocatesInASecondExecution) {
 }
 
 }  // namespace
+
+// ---- samples
+op::ApplyDropout sample(Given& g, Kind<op::ApplyDropout>) {
+  return {.x = g.numbers(sample_shape), .y = g.room(sample_shape), .dropout = g.dropout()};
+}
+op::BiasReluDropoutForward sample(Given& g, Kind<op::BiasReluDropoutForward>) {
+  return {.x = g.numbers(sample_shape), .bias = g.numbers({8}), .y = g.room(sample_shape), .dropout = g.dropout()};
+}
+op::ReluDropoutBackward sample(Given& g, Kind<op::ReluDropoutBackward>) {
+  return {
+      .y = g.numbers(sample_shape), .dy = g.numbers(sample_shape), .dx = g.room(sample_shape), .probability = 0.25F};
+}
+op::DropoutAddLayerNormForward sample(Given& g, Kind<op::DropoutAddLayerNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .bias = g.numbers({8}),
+          .residual = g.numbers(sample_shape),
+          .dropout = g.dropout(),
+          .sum = g.room(sample_shape),
+          .weight = g.numbers({8}),
+          .norm_bias = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .mean = g.room({6}),
+          .rstd = g.room({6}),
+          .eps = 1e-5F};
+}
+op::DropoutAddLayerNormBackward sample(Given& g, Kind<op::DropoutAddLayerNormBackward>) {
+  return {.dy = g.numbers(sample_shape),
+          .sum = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .mean = g.numbers({6}),
+          .rstd = g.positive({6}),
+          .dropout = g.dropout(),
+          .dsum = g.room(sample_shape),
+          .dx = g.room(sample_shape),
+          .dbias = g.room({8}),
+          .dweight = g.room({8}),
+          .dnorm_bias = g.room({8})};
+}
+
 }  // namespace assay::conformance

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "eight_bit_numbers.hpp"
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -385,4 +385,20 @@ TEST(EightBit, WhatDoesNotFitIsRefused) {
 }
 
 }  // namespace
+
+// ---- samples
+op::QuantizeRows sample(Given& g, Kind<op::QuantizeRows>) {
+  return {.x = g.numbers({6, 8}), .y = g.room({6, 8}, DType::f8_e4m3), .inverse_scale = g.room({6})};
+}
+op::QuantizeColumns sample(Given& g, Kind<op::QuantizeColumns>) {
+  return {.x = g.numbers({6, 8}), .y = g.room({8, 6}, DType::f8_e4m3), .inverse_scale = g.room({8})};
+}
+op::TransposeEightBits sample(Given& g, Kind<op::TransposeEightBits>) {
+  return {.x = g.eight_bit_numbers({6, 8}),
+          .scale = g.positive({6}),
+          .other_scale = g.positive({6}),
+          .y = g.room({8, 16}, DType::f8_e4m3),
+          .inverse_scale = g.room({1})};
+}
+
 }  // namespace assay::conformance

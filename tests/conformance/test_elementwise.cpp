@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "eight_bit_numbers.hpp"
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -400,4 +400,55 @@ TEST(Elementwise, NothingAllocatesInASecondExecution) {
 }
 
 }  // namespace
+
+// ---- samples
+op::Add sample(Given& g, Kind<op::Add>) {
+  return {.a = g.numbers(sample_shape), .b = g.numbers(sample_shape), .out = g.room(sample_shape)};
+}
+op::Multiply sample(Given& g, Kind<op::Multiply>) {
+  return {.a = g.numbers(sample_shape), .b = g.numbers(sample_shape), .out = g.room(sample_shape)};
+}
+op::Scale sample(Given& g, Kind<op::Scale>) {
+  return {.x = g.numbers(sample_shape), .factor = 3, .out = g.room(sample_shape)};
+}
+op::SoftCap sample(Given& g, Kind<op::SoftCap>) {
+  return {.x = g.numbers(sample_shape), .cap = 2, .out = g.room(sample_shape)};
+}
+op::ActivationForward sample(Given& g, Kind<op::ActivationForward>) {
+  return {.kind = compute::Activation::gelu_erf, .x = g.numbers(sample_shape), .y = g.room(sample_shape)};
+}
+op::ActivationBackward sample(Given& g, Kind<op::ActivationBackward>) {
+  return {.kind = compute::Activation::gelu_erf,
+          .x = g.numbers(sample_shape),
+          .dy = g.numbers(sample_shape),
+          .dx = g.room(sample_shape)};
+}
+op::BiasAdd sample(Given& g, Kind<op::BiasAdd>) {
+  return {.x = g.numbers(sample_shape), .bias = g.numbers({8}), .y = g.room(sample_shape)};
+}
+op::BiasBackward sample(Given& g, Kind<op::BiasBackward>) {
+  return {.dy = g.numbers(sample_shape), .dbias = g.room({8})};
+}
+op::SwigluForward sample(Given& g, Kind<op::SwigluForward>) {
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .h = g.room(sample_shape),
+          .eight_bits = g.eight_bits()};
+}
+op::SwigluBackward sample(Given& g, Kind<op::SwigluBackward>) {
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .dh = g.numbers(sample_shape),
+          .dgate = g.room(sample_shape),
+          .dup = g.room(sample_shape),
+          .h = g.room(sample_shape)};
+}
+op::Quantize sample(Given& g, Kind<op::Quantize>) {
+  return {.x = g.numbers(sample_shape),
+          .max_abs = g.one(3),
+          .y = g.room(sample_shape, DType::f8_e4m3),
+          .transposed = g.room({8, 6}, DType::f8_e4m3),
+          .inverse_scale = g.room({1})};
+}
+
 }  // namespace assay::conformance

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "expert_values.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -342,4 +343,41 @@ TEST(Experts, NothingAllocatesInASecondExecution) {
 }
 
 }  // namespace
+
+// ---- samples: 4 tokens, 3 experts, 2 for each
+op::GroupRows sample(Given& g, Kind<op::GroupRows>) {
+  return {.experts = g.whole({4, 2}, {0, 1, 1, 2, 2, 0, 0, 1}),
+          .counts = g.room({3}, DType::i32),
+          .offsets = g.room({4}, DType::i32),
+          .places = g.room({4, 2}, DType::i32),
+          .sources = g.room({8}, DType::i32)};
+}
+op::GatherRows sample(Given& g, Kind<op::GatherRows>) {
+  return {.x = g.numbers({4, 8}), .sources = g.whole({6}, {0, 3, 2, 7, 4, -1}), .rows = g.room({6, 8}), .copies = 2};
+}
+op::CombineRows sample(Given& g, Kind<op::CombineRows>) {
+  return {.rows = g.numbers({6, 8}),
+          .places = g.whole({3, 2}, {4, 1, 0, -1, 2, 3}),
+          .residual = g.numbers({3, 8}),
+          .y = g.room({3, 8})};
+}
+op::WeightedGatedForward sample(Given& g, Kind<op::WeightedGatedForward>) {
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .weights = g.numbers({3, 2}),
+          .sources = g.whole({6}, {5, 1, 0, 2, 4, -1}),
+          .h = g.room(sample_shape)};
+}
+op::WeightedGatedBackward sample(Given& g, Kind<op::WeightedGatedBackward>) {
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .dh = g.numbers(sample_shape),
+          .weights = g.numbers({3, 2}),
+          .sources = g.whole({6}, {5, 1, 0, 2, 4, -1}),
+          .dgate = g.room(sample_shape),
+          .dup = g.room(sample_shape),
+          .dweights = g.room({3, 2}),
+          .h = g.room(sample_shape)};
+}
+
 }  // namespace assay::conformance

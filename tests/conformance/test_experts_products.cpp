@@ -6,6 +6,7 @@
 #include <set>
 
 #include "expert_values.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -422,4 +423,27 @@ TEST(GroupedProducts, AllocateNothingOfTheirOwnInASecondExecution) {
 }
 
 }  // namespace
+
+// ---- samples: 3 experts, of which the first has no row
+op::GroupedMatmul sample(Given& g, Kind<op::GroupedMatmul>) {
+  return {.a = g.numbers({6, 8}),
+          .b = g.numbers({3, 16, 8}),
+          .offsets = g.whole({4}, {0, 0, 2, 6}),
+          .c = g.room({6, 16}),
+          .transpose_b = true,
+          .bias = g.numbers({3, 16})};
+}
+op::GroupedWeightGradient sample(Given& g, Kind<op::GroupedWeightGradient>) {
+  return {.dy = g.numbers({6, 16}),
+          .x = g.numbers({6, 8}),
+          .offsets = g.whole({4}, {0, 0, 2, 6}),
+          .dw = g.room({3, 16, 8}),
+          .dbias = g.room({3, 16}),
+          .update = {.parameter = g.numbers({3, 16, 8}),
+                     .m = g.numbers({3, 16, 8}),
+                     .v = g.positive({3, 16, 8}),
+                     .step = g.one(3, DType::i64),
+                     .lr = g.one(0.5)}};
+}
+
 }  // namespace assay::conformance

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "norm_reference.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -151,4 +152,27 @@ TEST(HeadNorm, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
+
+// ---- samples
+op::HeadNormRotaryForward sample(Given& g, Kind<op::HeadNormRotaryForward>) {
+  return {.x = g.numbers({2, 6, 3, 8}),
+          .weight = g.numbers({2, 8}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .rotated = g.room({2, 6, 3, 8}),
+          .queries = 2,
+          .eps = 1e-5F};
+}
+op::HeadNormRotaryBackward sample(Given& g, Kind<op::HeadNormRotaryBackward>) {
+  return {.drotated = g.numbers({2, 6, 3, 8}),
+          .x = g.numbers({2, 6, 3, 8}),
+          .weight = g.numbers({2, 8}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .dx = g.room({2, 6, 3, 8}),
+          .dweight = g.room({2, 8}),
+          .queries = 2,
+          .eps = 1e-5F};
+}
+
 }  // namespace assay::conformance

@@ -1,7 +1,7 @@
 // Keys of latent attention, made of each head's own columns and of those that all heads share, and back.
 #include <cmath>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -95,4 +95,21 @@ TEST(LatentKeys, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
+
+// ---- samples
+op::LatentKeysForward sample(Given& g, Kind<op::LatentKeysForward>) {
+  return {.nope = g.numbers({2, 6, 3, 5}),
+          .shared = g.numbers({2, 6, 8}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .k = g.room({2, 6, 3, 13})};
+}
+op::LatentKeysBackward sample(Given& g, Kind<op::LatentKeysBackward>) {
+  return {.dk = g.numbers({2, 6, 3, 13}),
+          .cos = g.numbers({6, 4}),
+          .sin = g.numbers({6, 4}),
+          .dnope = g.room({2, 6, 3, 5}),
+          .dshared = g.room({2, 6, 8})};
+}
+
 }  // namespace assay::conformance

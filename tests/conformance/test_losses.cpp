@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -294,4 +294,26 @@ TEST(Reduction, MaxAbsAndNonfinite) {
 }
 
 }  // namespace
+
+// ---- samples
+op::CrossEntropyForward sample(Given& g, Kind<op::CrossEntropyForward>) {
+  return {.logits = g.numbers(sample_shape), .labels = g.ids(6, 8), .losses = g.room({6}), .lse = g.room({6})};
+}
+op::CrossEntropyBackward sample(Given& g, Kind<op::CrossEntropyBackward>) {
+  return {.logits = g.numbers(sample_shape),
+          .labels = g.ids(6, 8),
+          .lse = g.positive({6}),
+          .scale = 0.5F,
+          .dlogits = g.room(sample_shape)};
+}
+op::CrossEntropyInPlace sample(Given& g, Kind<op::CrossEntropyInPlace>) {
+  return {.logits = g.numbers(sample_shape), .labels = g.ids(6, 8), .losses = g.room({6}), .scale = 0.5F};
+}
+op::Sum sample(Given& g, Kind<op::Sum>) { return {.x = g.numbers(sample_shape), .out = g.room({1})}; }
+op::SumOfSquares sample(Given& g, Kind<op::SumOfSquares>) { return {.x = g.numbers(sample_shape), .out = g.room({1})}; }
+op::MaxAbs sample(Given& g, Kind<op::MaxAbs>) { return {.x = g.numbers(sample_shape), .out = g.room({1})}; }
+op::CountNonfinite sample(Given& g, Kind<op::CountNonfinite>) {
+  return {.x = g.numbers(sample_shape), .out = g.room({1})};
+}
+
 }  // namespace assay::conformance

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -483,4 +483,10 @@ TEST(MatmulPrimitives, NoneIsAReferenceImplementation) {
 }
 
 }  // namespace
+
+// ---- samples
+op::Matmul sample(Given& g, Kind<op::Matmul>) {
+  return {.a = g.numbers({6, 5}), .b = g.numbers({5, 8}), .c = g.room({6, 8}), .bias = g.numbers({8})};
+}
+
 }  // namespace assay::conformance

@@ -8,7 +8,7 @@
 #include <assay/verification/muon_check.hpp>
 #include <assay/workload/host_copies.hpp>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -355,4 +355,21 @@ TEST(Muon, CutsBatchesAndFindsTheirRuns) {
 }
 
 }  // namespace
+
+// ---- samples
+op::MuonMomentum sample(Given& g, Kind<op::MuonMomentum>) {
+  return {.gradient = g.numbers({2, 48}),
+          .momentum = g.numbers({2, 48}),
+          .update = g.room({2, 48}),
+          .options = {.momentum = 0.5F}};
+}
+op::NormalizeRows sample(Given& g, Kind<op::NormalizeRows>) { return {.x = g.numbers({2, 48})}; }
+op::MuonUpdate sample(Given& g, Kind<op::MuonUpdate>) {
+  return {.parameter = g.numbers({2, 48}),
+          .update = g.numbers({2, 48}),
+          .lr = g.one(0.5),
+          .options = {},
+          .compute_copy = g.room({2, 48}, DType::bf16)};
+}
+
 }  // namespace assay::conformance

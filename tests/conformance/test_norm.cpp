@@ -3,6 +3,7 @@
 #include <span>
 
 #include "norm_reference.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -241,4 +242,56 @@ TEST(Norm, RefusesWhatItDoesNotServe) {
 }
 
 }  // namespace
+
+// ---- samples
+op::RmsNormForward sample(Given& g, Kind<op::RmsNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .rstd = g.room({6}),
+          .eps = 1e-5F,
+          .eight_bits = g.eight_bits()};
+}
+op::AddRmsNormForward sample(Given& g, Kind<op::AddRmsNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .residual = g.numbers(sample_shape),
+          .sum = g.room(sample_shape),
+          .weight = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .rstd = g.room({6}),
+          .eps = 1e-5F,
+          .eight_bits = g.eight_bits()};
+}
+op::RmsNormBackward sample(Given& g, Kind<op::RmsNormBackward>) {
+  return {.dy = g.numbers(sample_shape),
+          .x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .rstd = g.positive({6}),
+          .residual = g.numbers(sample_shape),
+          .dx = g.room(sample_shape),
+          .dweight = g.room({8}),
+          .y = g.room(sample_shape),
+          .eight_bits = g.eight_bits()};
+}
+op::LayerNormForward sample(Given& g, Kind<op::LayerNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .bias = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .mean = g.room({6}),
+          .rstd = g.room({6}),
+          .eps = 1e-5F};
+}
+op::LayerNormBackward sample(Given& g, Kind<op::LayerNormBackward>) {
+  return {.dy = g.numbers(sample_shape),
+          .x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .mean = g.numbers({6}),
+          .rstd = g.positive({6}),
+          .residual = g.numbers(sample_shape),
+          .dx = g.room(sample_shape),
+          .dweight = g.room({8}),
+          .dbias = g.room({8})};
+}
+
 }  // namespace assay::conformance

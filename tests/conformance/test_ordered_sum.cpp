@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -189,4 +189,13 @@ TEST(OrderedSum, RefusesWhatItDoesNotServe) {
 }
 
 }  // namespace
+
+// ---- samples
+op::OrderedSum sample(Given& g, Kind<op::OrderedSum>) {
+  return {.x = g.numbers({48}), .out = g.room({1}), .options = {}};
+}
+op::OrderedDot sample(Given& g, Kind<op::OrderedDot>) {
+  return {.x = g.numbers({48}), .y = g.numbers({48}), .out = g.room({1}), .options = {}};
+}
+
 }  // namespace assay::conformance

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "expert_values.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -338,4 +339,29 @@ TEST(RouteBackward, RefusesAZLossOfSigmoidScores) {
 }
 
 }  // namespace
+
+// ---- samples: 4 tokens, 3 experts, 2 for each
+op::RouteForward sample(Given& g, Kind<op::RouteForward>) {
+  return {.logits = g.numbers({4, 3}),
+          .bias = g.numbers({3}),
+          .scores = g.room({4, 3}),
+          .lse = g.room({4}),
+          .experts = g.room({4, 2}, DType::i32),
+          .weights = g.room({4, 2})};
+}
+op::RouteBackward sample(Given& g, Kind<op::RouteBackward>) {
+  return {.scores = g.positive({4, 3}),
+          .lse = g.numbers({4}),
+          .experts = g.whole({4, 2}, {0, 1, 1, 2, 2, 0, 0, 1}),
+          .counts = g.whole({3}, {3, 3, 2}),
+          .dweights = g.numbers({4, 2}),
+          .dlogits = g.room({4, 3}),
+          .balance = 0.25F,
+          .z = 0.125F};
+}
+op::RoutingLosses sample(Given& g, Kind<op::RoutingLosses>) {
+  return {
+      .scores = g.positive({4, 3}), .lse = g.numbers({4}), .counts = g.whole({3}, {3, 3, 2}), .losses = g.room({2})};
+}
+
 }  // namespace assay::conformance

@@ -1,7 +1,7 @@
 // The two operations that keep the account of steps, against the same sums on the host.
 #include <cmath>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -158,4 +158,18 @@ TEST(StepAccount, WhatDoesNotGoTogetherIsRefused) {
 }
 
 }  // namespace
+
+// ---- samples
+op::SpoilPlaces sample(Given& g, Kind<op::SpoilPlaces>) {
+  return {.x = g.numbers({48}), .places = g.ids(5, 48), .loss = g.one(2)};
+}
+op::MarkStep sample(Given& g, Kind<op::MarkStep>) {
+  return {.count = g.one(2, DType::i64),
+          .marks = g.numbers({6, compute::MarkColumns::count}),
+          .loss = g.one(2),
+          .results = g.numbers({48}),
+          .state = g.numbers({48}),
+          .places = g.ids(5, 48)};
+}
+
 }  // namespace assay::conformance

@@ -6,6 +6,8 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 #include "harness.hpp"
 
@@ -137,11 +139,41 @@ TEST(ThreadCount, DISABLED_PrintFingerprints) {
   }
 }
 
+// This program again, with other variables. It runs all that the filter selects, also where this run is one of several
+// shards.
+std::string command_of_own(const std::string& variables, const std::string& options) {
+  return "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX -u GTEST_SHARD_STATUS_FILE " + variables + " /proc/" +
+         std::to_string(getpid()) + "/exe " + options;
+}
+
+// As long as it lives, this run is one of many shards.
+class InAShard {
+ public:
+  InAShard() {
+    setenv("GTEST_TOTAL_SHARDS", "1000", 1);
+    setenv("GTEST_SHARD_INDEX", "999", 1);
+  }
+  ~InAShard() {
+    restore("GTEST_TOTAL_SHARDS", total_);
+    restore("GTEST_SHARD_INDEX", index_);
+  }
+  InAShard(const InAShard&) = delete;
+  InAShard& operator=(const InAShard&) = delete;
+
+ private:
+  using Text = std::optional<std::string>;
+  static Text value_of(const char* name) {
+    const char* const value = std::getenv(name);
+    return value ? Text(value) : Text();
+  }
+  static void restore(const char* name, const Text& value) { value ? setenv(name, value->c_str(), 1) : unsetenv(name); }
+  const Text total_ = value_of("GTEST_TOTAL_SHARDS"), index_ = value_of("GTEST_SHARD_INDEX");
+};
+
 std::string fingerprints(int threads) {
   const std::string command =
-      "OMP_NUM_THREADS=" + std::to_string(threads) + " OMP_WAIT_POLICY=passive ASSAY_CONFORMANCE_TABLE= /proc/" +
-      std::to_string(getpid()) +
-      "/exe --gtest_also_run_disabled_tests --gtest_filter=ThreadCount.DISABLED_PrintFingerprints";
+      command_of_own("OMP_NUM_THREADS=" + std::to_string(threads) + " OMP_WAIT_POLICY=passive ASSAY_CONFORMANCE_TABLE=",
+                     "--gtest_also_run_disabled_tests --gtest_filter=ThreadCount.DISABLED_PrintFingerprints");
   FILE* const pipe = popen(command.c_str(), "r");
   if (!pipe) return "";
   std::string lines;
@@ -153,6 +185,7 @@ std::string fingerprints(int threads) {
 }
 
 TEST(ThreadCount, ChangesNoResult) {
+  const InAShard shard;
   const std::string one = fingerprints(1);
   EXPECT_NE(one.find("dropout bf16"), std::string::npos) << one;
   for (const int threads : {2, 3, 7}) EXPECT_EQ(fingerprints(threads), one) << threads << " threads";
@@ -244,10 +277,11 @@ TEST(Threads, ResultsAreTheSameToTheBit) {
     std::printf("%s%016llx\n", marker, static_cast<unsigned long long>(digest_of_results()));
     return;
   }
+  const InAShard shard;
   std::string first;
   for (const int threads : {1, 2, 3, 7}) {
-    const std::string command = "ASSAY_CONFORMANCE_DIGEST=1 OMP_NUM_THREADS=" + std::to_string(threads) + " /proc/" +
-                                std::to_string(getpid()) + "/exe --gtest_filter=Threads.*";
+    const std::string command = command_of_own("ASSAY_CONFORMANCE_DIGEST=1 OMP_NUM_THREADS=" + std::to_string(threads),
+                                               "--gtest_filter=Threads.*");
     std::FILE* const pipe = popen(command.c_str(), "r");
     ASSERT_NE(pipe, nullptr);
     std::string output;

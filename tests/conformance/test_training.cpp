@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "harness.hpp"
+#include "samples.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -284,4 +284,34 @@ TEST(LossScale, MultipliesTheGradientOfTheLoss) {
 }
 
 }  // namespace
+
+// ---- samples
+op::Advance sample(Given& g, Kind<op::Advance>) { return {.step = g.one(3, DType::i64)}; }
+op::AdamW sample(Given& g, Kind<op::AdamW>) {
+  return {.parameter = g.numbers({48}),
+          .gradient = g.numbers({48}),
+          .m = g.numbers({48}),
+          .v = g.positive({48}),
+          .step = g.one(3, DType::i64),
+          .lr = g.one(0.5),
+          .options = {},
+          .compute_copy = g.room({48}, DType::bf16)};
+}
+op::Sgd sample(Given& g, Kind<op::Sgd>) {
+  return {.parameter = g.numbers({48}),
+          .gradient = g.numbers({48}),
+          .momentum = g.numbers({48}),
+          .step = g.one(3, DType::i64),
+          .lr = g.one(0.5),
+          .options = {.momentum = 0.9F},
+          .compute_copy = g.room({48}, DType::bf16)};
+}
+op::UpdateLossScale sample(Given& g, Kind<op::UpdateLossScale>) {
+  return {.scale = g.one(8),
+          .nonfinite = g.one(0),
+          .good_steps = g.one(1, DType::i64),
+          .skipped_steps = g.one(0, DType::i64),
+          .options = {}};
+}
+
 }  // namespace assay::conformance

@@ -230,6 +230,7 @@ plugin_test() { # EXPERIMENT PLUGINS
 
 # Each mistake in the use of assay_add_plugin is refused, with the remedy.
 step_add_plugin_mistakes() {
+  rm -rf -- "$WORK/mistaken"
   local package='find_package(assay 1.0 CONFIG REQUIRED)'
   mistaken_project C 'assay_add_plugin(one one.cpp)' \
     'does not enable CXX, in which its sources are written (one.cpp); write project(... LANGUAGES C CXX)'
@@ -261,9 +262,9 @@ bare_installation() {
   ln -s -- "$prefix/include" "$prefix/bin" "$WORK/bare/"
 }
 
+# Projects of one language and one installation share a folder: CMake looks for their compilers once.
 mistaken_project() { # LANGUAGES LINE EXPECTED-TEXT; with package set
-  local folder=$WORK/mistaken
-  rm -rf -- "$folder"
+  local folder=$WORK/mistaken/$1-${prefix##*/}
   mkdir -p -- "$folder"
   printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' "project(mistaken LANGUAGES $1)" \
     "$package" "$2" >"$folder/CMakeLists.txt"

@@ -1,5 +1,6 @@
 #include "compare/metric.hpp"
 
+#include "common/device_kinds.hpp"
 #include "record/columns.hpp"
 
 #include <fmt/format.h>
@@ -24,13 +25,15 @@ std::optional<std::size_t> count(const std::optional<std::int64_t>& n) {
   return n ? std::optional(static_cast<std::size_t>(*n)) : std::nullopt;
 }
 
-bool is_gpu(const record::CaseRecord& record) { return !record.result.device || record.result.device->kind != "cpu"; }
+bool ran_on_gpu(const record::CaseRecord& record) {
+  return !record.result.device || is_gpu(record.result.device->kind);
+}
 
 // Of the time that the threads wanted to run, they waited for other processes, or the hypervisor ran another guest.
 // A case's own threads and ranks make each other wait when it runs alone as well, so that wait does not count; older
 // records do not separate it. On a device other than the CPU the processors matter little.
 double waited_share(const record::CaseRecord& record) {
-  if (is_gpu(record) || !record.result.contention) return 0;
+  if (ran_on_gpu(record) || !record.result.contention) return 0;
   const record::ProcessorShares& shares = *record.result.contention;
   const record::Number foreign = finite(shares.foreign_wait_share), others = finite(shares.others_share);
   const record::Number wait = foreign ? foreign : finite(shares.wait_share);
@@ -49,8 +52,8 @@ std::optional<RunFigure> phase_figure(const record::CaseRecord& record, const st
   figure.n = count(phase->n);
   figure.timed = true;
   figure.waited_share = waited_share(record);
-  figure.shared_device =
-      is_gpu(record) && record.result.validity && record.result.validity->verdict == record::ValidityVerdict::contended;
+  figure.shared_device = ran_on_gpu(record) && record.result.validity &&
+                         record.result.validity->verdict == record::ValidityVerdict::contended;
   return figure;
 }
 

@@ -68,9 +68,9 @@ std::string sentence_of(const Wire& wire) {
                             : wire.worst > far_off
                                 ? fmt::format("a poor fit, {:.0f}% off where it is worst", wire.worst * 100)
                                 : fmt::format("{:.0f}% off where it is worst", wire.worst * 100);
-  return fmt::format("{}: {}{:.3g} GB/s sent by each rank; {} measurements, {}", name_of(wire.algorithm),
+  return fmt::format("{}: {}{:.3g} GB/s sent by each rank; {} measurement{}, {}", name_of(wire.algorithm),
                      costs_of(wire), wire.seconds_per_byte > 0 ? 1e-9 / wire.seconds_per_byte : 0.0, wire.points,
-                     worth);
+                     wire.points == 1 ? "" : "s", worth);
 }
 
 // What a direct collective costs for each rank more is not to be seen where all records are of one number of ranks.

@@ -8,7 +8,7 @@
 namespace assay::host::forecast {
 namespace {
 
-// Of the largest of n independent normal numbers, in standard deviations: the integral of x n p(x) P(x)^(n - 1).
+// The expected largest of n independent normal numbers, in standard deviations: the integral of x n p(x) P(x)^(n - 1).
 double expected_largest(int n) {
   constexpr double farthest = 9;  // standard deviations; beyond them nothing counts
   constexpr int intervals = 3600;
@@ -68,11 +68,12 @@ double stage_imbalance_on(int n, const PipelineShape& shape) {
   const double v = shape.virtual_stages, stages = n * v;
   if (!shape.head_layers || n < 2 || shape.layers < stages) return 1;
   const double head = *shape.head_layers, mean = (shape.layers + head) / n;
-  if (!shape.by_work) {  // the first stages have one more of those that are left
+  if (!shape.by_work) {
+    // Each stage has as many layers; what is left over goes to the first stages, one layer to each.
     const double of_each = std::floor(shape.layers / stages) * v, left = std::fmod(shape.layers, stages);
     return std::max(of_each + std::ceil(left / n), of_each + std::floor(left / n) + head) / mean;
   }
-  // Of the layers that stages have beyond the first one, the last rank takes about as many as make all equal.
+  // Each stage has one layer; of the other layers the last rank takes about as many as make all ranks equal.
   const double left = shape.layers - stages, even = std::floor((left - (n - 1) * head) / n);
   double most = left + v + head;
   for (const double each : {even, even + 1}) {

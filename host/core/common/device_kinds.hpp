@@ -27,9 +27,10 @@ constexpr const KindOfDevice* kind_of_device(std::string_view name) {
     if (kind.name == name) return &kind;
   return nullptr;
 }
+// Whoever writes a backend of another kind has an accelerator.
 constexpr bool is_gpu(std::string_view name) {
   const KindOfDevice* const kind = kind_of_device(name);
-  return kind && kind->is_gpu;
+  return kind ? kind->is_gpu : !name.empty() && name != "auto";
 }
 constexpr bool has_nvidia_tools(std::string_view name) {
   const KindOfDevice* const kind = kind_of_device(name);

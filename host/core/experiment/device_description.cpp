@@ -178,7 +178,8 @@ DeviceDescription read_device_file(const fs::path& file) {
   TableReader top(name, &root, "");
   device.kind = top.needed_text("kind");
   if (device.kind == "auto" || !plugin::is_device_word(device.kind))
-    top.refuse("kind", root.get("kind"), fmt::format("is '{}'; expected cuda or cpu", device.kind));
+    top.refuse("kind", root.get("kind"),
+               fmt::format("is '{}'; expected {}", device.kind, plugin::device_kinds_in_sentence()));
   device.name = top.needed_text("name");
   device.memory_total_mib = top.needed_number("memory_total_mib");
   device.compute_units = top.needed_count("compute_units");
@@ -239,10 +240,13 @@ DeviceDescription find_device_description(const std::string& given) {
     if (std::error_code error; fs::is_regular_file(given, error))
       throw DeviceFileError(fmt::format("--device is '{}', which is a file; --device-file takes it", given));
     const auto near = nearest(name, names);
-    throw DeviceFileError(fmt::format(
-        "no device '{}' is described{} auto, cpu or cuda of this machine, or {}; --device-file "
-        "takes a file of your own, which `assay describe-device` writes",
-        given, near ? fmt::format("; did you mean '{}'? Expected", *near) : "; expected", fmt::join(names, ", ")));
+    throw DeviceFileError(
+        fmt::format("no device '{}' is described{} {} of this machine, or {}; --device-file "
+                    "takes a file of your own, which `assay describe-device` writes",
+                    given,
+                    near ? fmt::format("; did you mean '{}'? Expected", *near)
+                         : ", and no backend of this kind is installed; expected",
+                    plugin::device_words_in_sentence(), fmt::join(names, ", ")));
   }
   return read_device_file(folder_of_descriptions() / (name + ".toml"));
 }

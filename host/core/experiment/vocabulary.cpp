@@ -28,16 +28,14 @@ std::string suggestion_for(const Node& node, const std::vector<std::string>& cho
   return in_words.empty() ? did_you_mean(*text, choices) : in_words;
 }
 
+// `axis`: the key of [sweep] that takes several such values; "": none does.
 std::string wrong(const std::string& label, const Node& node, const std::string& expected,
-                  const std::vector<std::string>& choices, const Hint& hint = {}) {
-  // Several values of a parameter are what an axis has.
-  constexpr std::string_view of_params = "[workload.params] ";
-  const std::string axis = node.kind == Node::Kind::array && label.starts_with(of_params)
-                               ? fmt::format("; several values are an axis: sweep.{}=[...]",
-                                             std::string_view(label).substr(of_params.size()))
-                               : "";
+                  const std::vector<std::string>& choices, std::string_view axis, const Hint& hint = {}) {
+  const std::string of_axis = node.kind == Node::Kind::array && !axis.empty()
+                                  ? fmt::format("; several values are an axis: sweep.{}=[...]", axis)
+                                  : "";
   return one_line(fmt::format("{} is {}; expected {}{}{}", label, node.shown(), expected,
-                              suggestion_for(node, choices, hint), axis));
+                              suggestion_for(node, choices, hint), of_axis));
 }
 
 bool in_range(const plugin::ParamSpec& spec, double number) {
@@ -108,6 +106,12 @@ bool is_of_whole_run(const std::string& key) {
   });
 }
 
+// Where the section itself has the value, not its axis.
+std::string axis_of(const Setting& setting, const std::string& label) {
+  const bool may_be_axis = !is_of_whole_run(setting.name);
+  return may_be_axis && label == fmt::format("[{}] {}", setting.section, setting.key) ? setting.name : "";
+}
+
 }  // namespace
 
 std::string expectation(const plugin::ParamSpec& spec) {
@@ -135,7 +139,7 @@ std::optional<Value> check_setting(const Setting& setting, const Node& node, con
   const bool of_empty = is_empty && !setting.expected_of_empty.empty();
   if (!value)
     mistakes.add(node.place, wrong(label, node, of_empty ? setting.expected_of_empty : setting.expected,
-                                   setting.choices, setting.hint));
+                                   setting.choices, axis_of(setting, label), setting.hint));
   return value;
 }
 
@@ -203,7 +207,8 @@ std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, cons
       if (!has_files || !word.ends_with(".json")) return std::string();
       return fmt::format("; did you mean {} = \"{}\", in place of {}?", model_file_param, word, spec.name);
     };
-    mistakes.add(node.place, wrong(label, node, expectation(spec), spec.choices, file_of_model));
+    mistakes.add(node.place, wrong(label, node, expectation(spec), spec.choices,
+                                   label == "[workload.params] " + spec.name ? spec.name : "", file_of_model));
     return std::nullopt;
   }
   const auto* path = std::get_if<std::string>(&*value);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "common/device_kinds.hpp"
 #include "plugin/search.hpp"
@@ -27,9 +28,17 @@ bool is_device_word(const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string device_words_in_sentence() {
+namespace {
+std::string in_sentence(std::span<const std::string> words) {
+  return fmt::format("{} or {}", fmt::join(words.first(words.size() - 1), ", "), words.back());
+}
+}  // namespace
+
+std::string device_words_in_sentence() { return in_sentence(device_words()); }
+
+std::string device_kinds_in_sentence() {
   const std::vector<std::string> words = device_words();
-  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+  return in_sentence(std::span(words).subspan(1));  // without "auto"
 }
 
 std::vector<std::string> kinds_for_auto(const std::vector<std::string>& others) {

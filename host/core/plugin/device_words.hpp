@@ -13,6 +13,7 @@ std::vector<std::string> other_device_kinds();
 std::vector<std::string> device_words();
 bool is_device_word(const std::string& word);
 std::string device_words_in_sentence();  // "auto, cpu or cuda"
+std::string device_kinds_in_sentence();  // "cpu or cuda"
 
 // In the order in which `device = "auto"` takes them: this machine's processors come last.
 std::vector<std::string> kinds_for_auto(const std::vector<std::string>& others);

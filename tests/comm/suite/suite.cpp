@@ -65,63 +65,70 @@ void CommunicatorSuite::note(bool right, const std::string& what) {
 }
 
 // What a rank sends. Averages are of multiples of the number of ranks, which no dtype has to round.
-std::vector<char> CommunicatorSuite::input(const Check& c, std::int32_t rank) const {
+void CommunicatorSuite::append_sent(std::vector<char>& bytes, const Check& c, std::int32_t rank, std::size_t begin,
+                                    std::size_t count) const {
+  const int factor = c.reduction == Reduction::average ? comm_.size() : 1;
+  append_by_phase(bytes, c.dtype, salt_, begin, count,
+                  [&](std::size_t phase) { return factor * small_integer(phase, rank); });
+}
+
+void CommunicatorSuite::append_input(std::vector<char>& bytes, const Check& c, std::int32_t rank) const {
   const bool has_parts = c.operation == Operation::reduce_scatter || c.operation == Operation::all_to_all;
   std::size_t count = has_parts ? c.n * static_cast<std::size_t>(comm_.size()) : c.n;
   if (c.operation == Operation::all_to_all_v) count = static_cast<std::size_t>(total(rows_sent(c, rank)) * width_of(c));
-  const int factor = c.reduction == Reduction::average ? comm_.size() : 1;
+  append_sent(bytes, c, rank, 0, count);
+}
+
+std::vector<char> CommunicatorSuite::input(const Check& c, std::int32_t rank) const {
   std::vector<char> bytes;
-  bytes.reserve(count * size_of(c.dtype));
-  for (std::size_t i = 0; i < count; ++i)
-    append(bytes, c.dtype, static_cast<float>(factor * small_integer(salt_, rank, i)));
+  append_input(bytes, c, rank);
   return bytes;
 }
 
 std::vector<char> CommunicatorSuite::expected(const Check& c) const {
-  if (c.operation == Operation::reduce && comm_.rank() != c.root) return {};  // undefined
-  if (c.operation == Operation::broadcast) return input(c, c.root);
-  if (c.operation == Operation::send_receive) return input(c, source_of(c));
-  if (c.operation == Operation::pass_on && comm_.size() > 1)
-    return comm_.rank() > 0 ? input(c, comm_.rank() - 1) : std::vector<char>();
-  if (c.operation == Operation::pass_on) return input(c, 0);
   std::vector<char> bytes;
-  if (c.operation == Operation::all_to_all) {
-    const std::size_t part = c.n * size_of(c.dtype), begin = part * static_cast<std::size_t>(comm_.rank());
-    for (std::int32_t r = 0; r < comm_.size(); ++r) {
-      const std::vector<char> one = input(c, r);
-      const auto mine = one.begin() + static_cast<std::ptrdiff_t>(begin);
-      bytes.insert(bytes.end(), mine, mine + static_cast<std::ptrdiff_t>(part));
-    }
-    return bytes;
+  append_expected(bytes, c);
+  return bytes;
+}
+
+void CommunicatorSuite::append_expected(std::vector<char>& bytes, const Check& c) const {
+  const auto own = static_cast<std::size_t>(comm_.rank());
+  switch (c.operation) {
+    case Operation::broadcast: return append_input(bytes, c, c.root);
+    case Operation::send_receive: return append_input(bytes, c, source_of(c));
+    case Operation::pass_on:
+      if (comm_.size() == 1) return append_input(bytes, c, 0);
+      if (comm_.rank() > 0) append_input(bytes, c, comm_.rank() - 1);
+      return;
+    case Operation::all_to_all:
+      for (std::int32_t r = 0; r < comm_.size(); ++r) append_sent(bytes, c, r, c.n * own, c.n);
+      return;
+    case Operation::all_to_all_v:
+      for (std::int32_t r = 0; r < comm_.size(); ++r) {
+        const std::vector<std::int64_t> rows = rows_sent(c, r);
+        const auto before = std::accumulate(rows.begin(), rows.begin() + comm_.rank(), std::int64_t{0});
+        append_sent(bytes, c, r, static_cast<std::size_t>(before * width_of(c)),
+                    static_cast<std::size_t>(rows_between(c, r, comm_.rank()) * width_of(c)));
+      }
+      return;
+    case Operation::all_gather:
+      for (std::int32_t r = 0; r < comm_.size(); ++r) append_input(bytes, c, r);
+      return;
+    case Operation::reduce:
+      if (comm_.rank() != c.root) return;  // undefined
+      break;
+    case Operation::all_reduce:
+    case Operation::reduce_scatter: break;
   }
-  if (c.operation == Operation::all_to_all_v) {
-    const std::size_t row = static_cast<std::size_t>(width_of(c)) * size_of(c.dtype);
-    for (std::int32_t r = 0; r < comm_.size(); ++r) {
-      const std::vector<char> one = input(c, r);
-      const std::vector<std::int64_t> rows = rows_sent(c, r);
-      const auto before = std::accumulate(rows.begin(), rows.begin() + comm_.rank(), std::int64_t{0});
-      const auto begin = one.begin() + before * static_cast<std::ptrdiff_t>(row);
-      bytes.insert(bytes.end(), begin, begin + rows_between(c, r, comm_.rank()) * static_cast<std::ptrdiff_t>(row));
-    }
-    return bytes;
-  }
-  if (c.operation == Operation::all_gather) {
-    for (std::int32_t r = 0; r < comm_.size(); ++r) {
-      const std::vector<char> one = input(c, r);
-      bytes.insert(bytes.end(), one.begin(), one.end());
-    }
-    return bytes;
-  }
-  const std::size_t begin = c.operation == Operation::reduce_scatter ? c.n * static_cast<std::size_t>(comm_.rank()) : 0;
-  for (std::size_t i = begin; i < begin + c.n; ++i) {
+  const std::size_t begin = c.operation == Operation::reduce_scatter ? c.n * own : 0;
+  append_by_phase(bytes, c.dtype, salt_, begin, c.n, [&](std::size_t phase) {
     int sum = 0, most = -100;
     for (std::int32_t r = 0; r < comm_.size(); ++r) {
-      const int x = small_integer(salt_, r, i);
+      const int x = small_integer(phase, r);
       sum += x, most = std::max(most, x);
     }
-    append(bytes, c.dtype, static_cast<float>(c.reduction == Reduction::max ? most : sum));
-  }
-  return bytes;
+    return c.reduction == Reduction::max ? most : sum;
+  });
 }
 
 std::int32_t CommunicatorSuite::source_of(const Check& c) const {
@@ -180,7 +187,11 @@ comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive)
 
 void CommunicatorSuite::check(const Check& c) {
   ++salt_;
-  const std::vector<char> sent = input(c, comm_.rank()), wanted = expected(c);
+  // Kept from check to check: new memory for each would be faulted in page by page.
+  std::vector<char>&sent = sent_, &wanted = wanted_, &after = after_;
+  sent.clear(), wanted.clear();
+  append_input(sent, c, comm_.rank());
+  append_expected(wanted, c);
   const std::size_t part = static_cast<std::size_t>(comm_.rank()) * c.n * size_of(c.dtype);
   // Where the two tensors lie.
   char* send = memory_.send;
@@ -190,7 +201,7 @@ void CommunicatorSuite::check(const Check& c) {
   if (c.in_place && c.operation == Operation::reduce_scatter) receive = send + part;
   if (c.in_place && c.operation == Operation::all_gather) send = receive + part;
 
-  std::vector<char> after(std::max(sent.size(), wanted.size()) + guard_bytes, guard_value);
+  after.assign(std::max(sent.size(), wanted.size()) + guard_bytes, guard_value);
   memory_.upload(receive, after.data(), wanted.size() + guard_bytes);
   if (!c.in_place) memory_.upload(send + sent.size(), after.data(), guard_bytes);
   memory_.upload(send, sent.data(), sent.size());
@@ -198,9 +209,11 @@ void CommunicatorSuite::check(const Check& c) {
   if (c.operation == Operation::reduce && comm_.rank() != c.root) return;  // whose data are undefined
   memory_.download(after.data(), receive, wanted.size() + (c.in_place ? 0 : guard_bytes));
 
-  const auto wrong = std::mismatch(wanted.begin(), wanted.end(), after.begin());
-  const auto place = static_cast<std::size_t>(wrong.first - wanted.begin()) / size_of(c.dtype);
-  note(wrong.first == wanted.end(), name_of(c) + ": wrong from element " + std::to_string(place) + " on");
+  if (!std::equal(wanted.begin(), wanted.end(), after.begin())) {  // in one go, which a search for the place is not
+    const auto wrong = std::mismatch(wanted.begin(), wanted.end(), after.begin());
+    const auto place = static_cast<std::size_t>(wrong.first - wanted.begin()) / size_of(c.dtype);
+    note(false, name_of(c) + ": wrong from element " + std::to_string(place) + " on");
+  }
   if (!c.in_place)
     note(std::all_of(after.begin() + static_cast<std::ptrdiff_t>(wanted.size()),
                      after.begin() + static_cast<std::ptrdiff_t>(wanted.size() + guard_bytes),
@@ -221,7 +234,7 @@ void CommunicatorSuite::check_random(DType dtype, std::size_t n, Reduction reduc
     return dtype == DType::bf16 ? from_bf16(bf16_bits(x)) : x;
   };
   std::vector<char> bytes;
-  for (std::size_t i = 0; i < n; ++i) append(bytes, dtype, value(comm_.rank(), i));
+  append(bytes, dtype, n, [&](std::size_t i) { return value(comm_.rank(), i); });
   memory_.upload(memory_.send, bytes.data(), bytes.size());
   comm_.wait(start({Operation::all_reduce, dtype, reduction, n, false}, memory_.send, memory_.receive));
   memory_.download(bytes.data(), memory_.receive, bytes.size());

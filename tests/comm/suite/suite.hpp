@@ -75,6 +75,11 @@ class CommunicatorSuite {
   comm::Ticket start(const Check&, char* send, char* receive);
   std::vector<char> input(const Check&, std::int32_t rank) const;
   std::vector<char> expected(const Check&) const;
+  void append_input(std::vector<char>& bytes, const Check&, std::int32_t rank) const;
+  void append_expected(std::vector<char>& bytes, const Check&) const;
+  // Of a rank's input the elements from `begin` on.
+  void append_sent(std::vector<char>& bytes, const Check&, std::int32_t rank, std::size_t begin,
+                   std::size_t count) const;
   std::int32_t source_of(const Check&) const;
   // Of all_to_all_v: elements of a row, and how many rows go from one rank to another; n elements at most.
   static std::int64_t width_of(const Check&);
@@ -90,6 +95,7 @@ class CommunicatorSuite {
   SuiteMemory memory_;
   std::size_t largest_bytes_;
   std::uint64_t salt_ = 0;
+  std::vector<char> sent_, wanted_, after_;  // of one check
   std::size_t exact_ = 0, random_ = 0, in_flight_ = 0, equal_ = 0, replayed_ = 0, refused_ = 0, failure_count_ = 0;
   std::vector<std::string> failures_;
 };

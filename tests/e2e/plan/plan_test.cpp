@@ -145,7 +145,8 @@ INSTANTIATE_TEST_SUITE_P(
         Trained{"encoder_decoder",
                 {.plugin = "encoder_decoder",
                  .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "
-                           "4\nsequence_length = 16\nvocab_size = 97"}},
+                           "4\nsequence_length = 16\nvocab_size = 97\nnum_samples = 64",
+                 .run = "threads = 1"}},
         Trained{"attention", {.plugin = "attention", .params = "seq = 64\nheads = 2\nhead_dim = 16"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
@@ -343,6 +344,7 @@ TEST_F(Plan, MistakesOfTheCommandLine) {
   };
   expect({"--device", "h20"},
          "no device 'h20' is described; did you mean 'h200'? Expected auto, cpu or cuda of this machine, or a100-80gb");
+  expect({"--device", "hip"}, "no device 'hip' is described, and no backend of this kind is installed; expected auto");
   expect({"--device", "h200", "--device-file", "x.toml"}, "exclude each other");
   expect({"--device-file", "nowhere.toml"}, "nowhere.toml");
   expect({"--largest", "batchsize"}, "--largest is 'batchsize'; did you mean 'batch_size'? Expected an integer");

@@ -1,6 +1,7 @@
 // A sandbox with its own plugin folder, in which one build or another lies.
 #pragma once
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,23 @@ class Builds : public Sandbox {
             .params = "nap_ms = " + nap_ms,
             .measure = "warmup = 0\nsteps = 3",
             .sweep = "i = [0, 1, 2, 3]"};
+  }
+
+  // The same, whose cases but the first wait until the test lets them go on: whatever it does to files meanwhile has
+  // been done before they end.
+  ExperimentText gated_sweep_of_four() const {
+    std::filesystem::create_directories(gates());
+    ExperimentText text = sweep_of_four();
+    text.params += "\ngates = \"" + gates().string() + "\"";
+    return text;
+  }
+  std::filesystem::path gates() const { return folder() / "gates"; }
+  void open_gates(const std::vector<int>& of_cases = {1, 2, 3}) const {
+    for (const int i : of_cases) std::ofstream(gates() / std::to_string(i)) << "open";
+  }
+  void close_gates() const {
+    std::filesystem::remove_all(gates());
+    std::filesystem::create_directories(gates());
   }
 };
 

@@ -129,7 +129,10 @@ TEST_F(Resume, WhatAnotherMachineHasMadeRunsAgainUnlessToldOtherwise) {
 
 // An interruption before new code has made its case leaves no figure of the old one in the tables.
 TEST_F(Resume, WhatIsOutdatedHasNoFiguresInTheTables) {
-  run_whole(sweep_of_four("50"));
+  const ExperimentText text = gated_sweep_of_four();
+  open_gates();
+  run_whole(text);
+  close_gates();
   install(2);
   HostProcess host = start(run_arguments({"--resume"}));
   ASSERT_TRUE(wait_until([&] { return case_lines().size() >= 9; })) << output();

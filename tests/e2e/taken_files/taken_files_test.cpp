@@ -14,10 +14,12 @@ class TakenFiles : public Builds {
  protected:
   // Starts the sweep, and does this to the plugin when its first case has a record.
   RunResult run_and_meanwhile(const std::function<void()>& meanwhile) {
-    write_experiment(sweep_of_four("100"));
+    write_experiment(gated_sweep_of_four());
+    close_gates();
     HostProcess host = start(run_arguments());
     EXPECT_TRUE(wait_until([&] { return !case_lines().empty(); })) << output();
     meanwhile();
+    open_gates();
     const std::optional<HostExit> exit = host.wait();
     return {exit.value_or(HostExit{}), output()};
   }
@@ -87,12 +89,13 @@ TEST_F(TakenFiles, ALibraryBesideThePluginThatIsOverwrittenOrTruncatedInItsPlace
 
 TEST_F(TakenFiles, ADeviceBackendThatIsOverwrittenInItsPlace) {
   install_other_device(1);
-  ExperimentText text = sweep_of_four("100");
+  ExperimentText text = gated_sweep_of_four();
   text.device = "cuda";
   write_experiment(text);
   HostProcess host = start(run_arguments());
   ASSERT_TRUE(wait_until([&] { return !case_lines().empty(); })) << output();
   fs::resize_file(devices() / "libassay_device_cuda.so", 100);
+  open_gates();
   const std::optional<HostExit> exit = host.wait();
   ASSERT_TRUE(exit.has_value());
   EXPECT_EQ(exit->code, 0) << output();
@@ -116,14 +119,16 @@ TEST_F(TakenFiles, CasesInTheHostsProcessHaveThemToo) {
 // The file's content counts, and not when it was touched.
 TEST_F(TakenFiles, AnInputThatChangesEndsItsCasesWithAReason) {
   std::ofstream(folder() / "input") << "one";
-  ExperimentText text = sweep_of_four("100");
+  ExperimentText text = gated_sweep_of_four();
   text.params += "\ninput = \"" + (folder() / "input").string() + "\"";
   write_experiment(text);
   HostProcess host = start(run_arguments());
   ASSERT_TRUE(wait_until([&] { return !case_lines().empty(); })) << output();
   fs::last_write_time(folder() / "input", fs::file_time_type::clock::now());
+  open_gates({1});
   ASSERT_TRUE(wait_until([&] { return case_lines().size() >= 2; })) << output();
   std::ofstream(folder() / "input") << "two";
+  open_gates({2, 3});
   const std::optional<HostExit> exit = host.wait();
   ASSERT_TRUE(exit.has_value());
   EXPECT_EQ(exit->code, 1) << output();

@@ -36,33 +36,35 @@ class Verification : public Sandbox {
     EXPECT_EQ(broken["status"], "wrong_result");
     EXPECT_PRED2(contains, broken["reason"], "after update 37 a weight of");
   }
-  static ExperimentText decoder(const std::string& plugin, const std::string& params, int ranks = 1) {
+  static ExperimentText decoder(const std::string& plugin, const std::string& params, int ranks = 1, int layers = 2,
+                                int d_ff = 64) {
     return {.plugin = plugin,
-            .params = "d_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nvocab_size = 96\n" + params,
+            .params = "d_model = 32\nd_ff = " + std::to_string(d_ff) + "\nlayers = " + std::to_string(layers) +
+                      "\nheads = 2\nvocab_size = 96\n" + params,
             .measure = "warmup = 0\nsteps = 1",
             .run = "threads = 1\nranks = " + std::to_string(ranks)};
   }
 };
 
-// Scores of two sequences of 1024 tokens, by two heads, take 16 MiB, and as much for their gradient; what is timed
-// makes none.
-const std::string long_context = "batch_size = 2\ncontext_length = 1024\n";
+// Scores of two sequences of 384 tokens, by two heads, take 2.25 MiB, and as much for their gradient; what is timed
+// makes none, and holds 1.2 MiB.
+const std::string long_context = "batch_size = 2\ncontext_length = 384\n";
 
 TEST_F(Verification, OfADecoderWhoseOtherPathDoesNotFitIsPartial) {
-  have_blocks_of(12);
-  const json none = record_of(decoder("decoder", long_context));
+  have_blocks_of(2);
+  const json none = record_of(decoder("decoder", long_context, 1, 1));
   EXPECT_EQ(none["verify"]["status"], "partial") << none["verify"] << none["reason"];
   EXPECT_PRED2(contains, none["verify"]["text"], "there is no memory for one sequence");
-  const json forward = record_of(decoder("decoder", long_context + "pass = \"forward\"\n"));
+  const json forward = record_of(decoder("decoder", long_context + "pass = \"forward\"\n", 1, 1));
   EXPECT_EQ(forward["verify"]["status"], "partial") << forward["verify"] << forward["reason"];
   EXPECT_PRED2(contains, forward["verify"]["text"], "not checked: fused path against the unfused one, for whose ");
 }
 
 TEST_F(Verification, OfAnEncoderDecoderWhoseOtherPathDoesNotFitIsPartial) {
-  have_blocks_of(20);
+  have_blocks_of(5);
   const json r = record_of({.plugin = "encoder_decoder",
                             .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\n"
-                                      "sequence_length = 1024\nvocab_size = 64\nbatch_size = 2\nnum_samples = 2\n"
+                                      "sequence_length = 512\nvocab_size = 64\nbatch_size = 2\nnum_samples = 2\n"
                                       "execution = \"graph\"\nattention = \"flash\"\n",
                             .measure = "warmup = 0\nsteps = 1",
                             .run = "threads = 1"});
@@ -73,13 +75,13 @@ TEST_F(Verification, OfAnEncoderDecoderWhoseOtherPathDoesNotFitIsPartial) {
 
 TEST_F(Verification, WhereTheOtherPathDoesNotFitIsOfFewerSequencesOrPartial) {
   for (const std::string plugin : {"decoder", "ddp", "sharded_optimizer", "fsdp"}) {
-    have_blocks_of(28);
-    const json fewer = record_of(decoder(plugin, long_context, plugin == "decoder" ? 1 : 2));
+    have_blocks_of(4);
+    const json fewer = record_of(decoder(plugin, long_context, plugin == "decoder" ? 1 : 2, 1));
     EXPECT_EQ(fewer["verify"]["status"], "ok") << fewer["verify"] << fewer["reason"];
     EXPECT_PRED2(contains, fewer["verify"]["text"], "of the first 1 of 2 sequences of each rank, ");
     if (plugin == "decoder") continue;
-    have_blocks_of(12);
-    const json none = record_of(decoder(plugin, long_context, 2));
+    have_blocks_of(2);
+    const json none = record_of(decoder(plugin, long_context, 2, 1));
     EXPECT_EQ(none["verify"]["status"], "partial") << none["verify"] << none["reason"];
     EXPECT_PRED2(contains, none["verify"]["text"], "there is no memory for one sequence");
   }
@@ -89,9 +91,7 @@ TEST_F(Verification, WhereTheOtherPathDoesNotFitIsOfFewerSequencesOrPartial) {
 TEST_F(Verification, OfPartsWhoseWholeModelDoesNotFitIsPartial) {
   have_blocks_of(2);
   for (const std::string plugin : {"fsdp", "tensor_parallel"}) {
-    ExperimentText text = decoder(plugin, "batch_size = 1\ncontext_length = 8\nlayers = 60\noptimizer = \"sgd\"\n", 2);
-    text.params.erase(text.params.find("layers = 2\n"), 11);
-    const json r = record_of(text);
+    const json r = record_of(decoder(plugin, "batch_size = 1\ncontext_length = 8\noptimizer = \"sgd\"\n", 2, 12, 512));
     EXPECT_EQ(r["status"], "ok") << r["reason"];
     EXPECT_EQ(r["verify"]["status"], "partial") << r["verify"];
     EXPECT_PRED2(contains, r["verify"]["text"], "there is no memory for the whole model");
@@ -117,10 +117,7 @@ TEST_F(Verification, OfUpdatesInBf16ThatAreLessThanRoundingFindsThoseThatAreNone
 }
 
 TEST_F(Verification, OfADeepDecoderHoldsItsFirstLayersAgainstFloat64) {
-  auto text = decoder("decoder", "batch_size = 2\ncontext_length = 16\n");
-  text.params =
-      "d_model = 32\nd_ff = 64\nlayers = 6\nheads = 2\nvocab_size = 96\nbatch_size = 2\ncontext_length = 16\n";
-  const json r = record_of(text);
+  const json r = record_of(decoder("decoder", "batch_size = 2\ncontext_length = 16\n", 1, 6));
   EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
   EXPECT_PRED2(contains, r["verify"]["text"], "4 of 6 layers against float64: loss differs by");
 }

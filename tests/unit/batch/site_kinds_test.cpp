@@ -327,7 +327,18 @@ TEST(SitesOfKubernetes, PodsRunAndIndexesWithoutOneWait) {
 TEST(SitesOfHosts, GpusOfATypeAreSlurms) {
   const auto found = site_from_text("schema = 1\n[ssh]\nhosts = [\"a\"]\ngpus_per_node = \"h100:8\"\n", "s.toml");
   ASSERT_EQ(found.mistakes.size(), 1U);
-  EXPECT_NE(found.mistakes[0].to_string().find("expected gpus_per_node = 8"), std::string::npos);
+  EXPECT_NE(found.mistakes[0].to_string().find("'h100', which Slurm alone takes; expected gpus_per_node = 8"),
+            std::string::npos);
+}
+
+TEST(SitesOfHosts, GpusOfATypeAreReportedUnderTheirTable) {
+  const auto found = site_from_text(
+      "schema = 1\n[ssh]\nhosts = [\"a\"]\ngpus_per_node = \"h100:8\"\n[kubernetes]\nimage = \"a\"\n", "s.toml");
+  std::string text;
+  for (const auto& mistake : found.mistakes) text += mistake.to_string() + "\n";
+  EXPECT_NE(text.find("s.toml:4:1: [ssh] gpus_per_node has the type 'h100'"), std::string::npos) << text;
+  EXPECT_NE(text.find("[kubernetes] beside [ssh]"), std::string::npos) << text;
+  EXPECT_EQ(text.find("[kubernetes] gpus_per_node"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -330,5 +330,18 @@ TEST(Gloo, DescribesItself) {
   });
 }
 
+// The suite's numbers, which are copied, are those that their formula has.
+TEST(SuiteValues, AreThoseOfTheirPhases) {
+  for (const std::size_t begin : {0U, 1U, 999U, 1000U, 4321U})
+    for (const std::size_t count : {0U, 1U, 8U, 1000U, 3003U}) {
+      std::vector<char> copied, computed;
+      const auto value = [](std::size_t phase) { return small_integer(phase, 3); };
+      append_by_phase(copied, compute::DType::f32, 11, begin, count, value);
+      append(computed, compute::DType::f32, count,
+             [&](std::size_t i) { return static_cast<int>(((begin + i) * 7 + 15 + 33 + (begin + i) / 1000) % 9) - 4; });
+      EXPECT_EQ(copied, computed) << count << " from " << begin;
+    }
+}
+
 }  // namespace
 }  // namespace assay::test

@@ -82,7 +82,7 @@ TEST(DeviceFile, OneThatIsWrongIsLeftOutAndNamed) {
 
 TEST(DeviceFile, MistakesHaveTheirPlace) {
   EXPECT_NE(refusal("kind = ").find("d.toml:1:"), std::string::npos);
-  EXPECT_NE(refusal("kind = \"tpu\"\n").find("d.toml:1:8: kind: is 'tpu'; expected cuda or cpu"), std::string::npos);
+  EXPECT_NE(refusal("kind = \"tpu\"\n").find("d.toml:1:8: kind: is 'tpu'; expected cpu or cuda"), std::string::npos);
   EXPECT_NE(refusal("kind = \"cuda\"\nname = \"X\"\n").find("memory_total_mib: is missing"), std::string::npos);
   const std::string head(least);
   EXPECT_NE(refusal(head).find("peak.memory_gbytes_per_s: is missing"), std::string::npos);

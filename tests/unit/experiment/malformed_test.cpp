@@ -112,6 +112,11 @@ const std::vector<Malformed>& malformed_files() {
       {"range_too_long", 6, 14,
        "[sweep] batch_size is a range of about 10001 values; expected 10000 at most: a larger step", ""},
       {"range_unknown_member", 6, 46, "unknown key 'fctor' in [sweep] batch_size", "; did you mean 'factor'?"},
+      {"ranks_list", 6, 9,
+       "[run] ranks is an array; expected an integer >= 1 and <= 65536, \"all\" or \"auto\" (default \"auto\"); "
+       "several "
+       "values are an axis: sweep.run.ranks=[...]",
+       ""},
       {"ranks_word", 6, 9,
        R"([run] ranks is "many"; expected an integer >= 1 and <= 65536, "all" or "auto" (default "auto"))", ""},
       {"relative_to_empty", 8, 15,

@@ -236,6 +236,18 @@ TEST(StepForecast, TheTextFitsANarrowTerminal) {
   }
 }
 
+TEST(StepForecast, TheTextCountsOneMeasurementAsOne) {
+  const StepFamily family = family_of({step_on(2, 10, ring)});
+  FamilyForecast one{.family = &family, .from = {2}, .assumptions = {.wires = {ring}}};
+  one.forecasts = forecasts(family, one.from, {8}, one.assumptions);
+  for (const auto& [points, words] : {std::pair(1U, "; 1 measurement, "), std::pair(2U, "; 2 measurements, ")}) {
+    Wire wire = ring;
+    wire.points = points;
+    const std::string text = text_of({one}, {{Link{"NVIDIA H200", "nccl"}, {wire}}}, 1000);
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+  }
+}
+
 TEST(StepForecast, RanksThatShareProcessorsTakeTurns) {
   StepFamily family = family_of({step_on(1, 10, ring), step_on(2, 10, ring)});
   family.steps[0].ranks_at_full_speed = 1;  // all threads are its own

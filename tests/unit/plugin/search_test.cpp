@@ -83,5 +83,13 @@ TEST(FindDevice, AnInstalledBackendIsAWordForADevice) {
   ::unsetenv("ASSAY_DEVICE_PATH");
 }
 
+TEST(DeviceKinds, AnotherBackendsDeviceIsAGpu) {
+  EXPECT_TRUE(is_gpu("cuda"));
+  EXPECT_TRUE(is_gpu("hip"));
+  EXPECT_FALSE(is_gpu("cpu"));
+  EXPECT_FALSE(is_gpu("auto"));
+  EXPECT_FALSE(is_gpu(""));
+}
+
 }  // namespace
 }  // namespace assay::host::plugin
