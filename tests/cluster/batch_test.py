@@ -37,6 +37,14 @@ def columns_that_stay(text):
     return sorted(tuple((name, row[name]) for name in kept) for row in rows)
 
 
+def environment_of(pid):
+    """Empty where the process has ended since it was listed."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 class Plain(batch.BatchTestCase):
     nodes = 3
 
@@ -521,7 +529,7 @@ class Submitting(batch.BatchTestCase):
             submitting.wait()
         for pid in list(map(int, subprocess.run(["pgrep", "-f", "^sleep 60$"], capture_output=True, text=True,
                                                 check=False).stdout.split())):
-            if f"SLURM_CONF={self.slurm.folder}" in pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace"):
+            if f"SLURM_CONF={self.slurm.folder}" in environment_of(pid):
                 batch.send(pid)
         b.find_run()
         b.again()
