@@ -84,14 +84,17 @@ void merge_environments(const fs::path& into, const std::vector<fs::path>& from,
   }
 }
 
+std::optional<record::Environment> read_environment(const fs::path& file, std::vector<std::string>& warnings) {
+  auto environment = record::Environment::parse(read_file(file));
+  if (!environment) warnings.push_back(not_understood(file));
+  return environment;
+}
+
 Environments read_environments(const fs::path& run, std::vector<std::string>& warnings) {
   Environments environments;
-  for (const fs::path& file : files_in(run)) {
-    if (auto environment = record::Environment::parse(read_file(file)))
+  for (const fs::path& file : files_in(run))
+    if (auto environment = read_environment(file, warnings))
       environments.emplace(file.stem().string(), std::move(*environment));
-    else
-      warnings.push_back(not_understood(file));
-  }
   return environments;
 }
 

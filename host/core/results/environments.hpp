@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ std::string add_invocation(const std::filesystem::path& run, const std::string& 
 void merge_environments(const std::filesystem::path& into, const std::vector<std::filesystem::path>& from,
                         std::vector<std::string>& notes);
 
+// Of one file. Empty where it cannot be understood, which `warnings` then has.
+std::optional<record::Environment> read_environment(const std::filesystem::path& file,
+                                                    std::vector<std::string>& warnings);
 // Empty for runs older than environments. A file that cannot be understood is left out and named in `warnings`.
 Environments read_environments(const std::filesystem::path& run, std::vector<std::string>& warnings);
 

@@ -4,8 +4,6 @@
 #include "record/columns.hpp"
 #include "results/reader.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <system_error>
 
@@ -16,15 +14,6 @@ namespace fs = std::filesystem;
 
 // Under this id stands the environment of the records that name none, where others do.
 constexpr const char* kUnnamed = "unnamed";
-
-std::optional<record::Environment> read_environment(const fs::path& file, std::vector<std::string>& warnings) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)) return std::nullopt;
-  auto environment = record::Environment::parse(read_file(file));
-  if (!environment)
-    warnings.push_back(fmt::format("{} is not a JSON object; its facts about the machine are left out", file.string()));
-  return environment;
-}
 
 record::Cell fact_cell(const record::Environment* environment, std::string_view fact) {
   std::string text = environment ? environment->fact_or(fact, "") : "";
@@ -59,7 +48,9 @@ RunSource run_source(const fs::path& run_folder, std::vector<std::string>& warni
   RunSource source;
   source.run = folder.filename().string();
   source.experiment = (stamp_of_run(folder) ? folder.parent_path() : folder).filename().string();
-  source.environment = read_environment(folder / "environment.json", warnings);
+  std::error_code ignored;
+  if (const fs::path newest = folder / "environment.json"; fs::is_regular_file(newest, ignored))
+    source.environment = read_environment(newest, warnings);
   source.environments = read_environments(folder, warnings);
   return source;
 }
