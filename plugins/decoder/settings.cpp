@@ -15,15 +15,9 @@ Settings::Settings(const assay::Case& c)
   model.keep_logits = !dump_file.empty();
   model.side_lane = c.get<bool>("side_lane");
   model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
-  const auto of_fused = [&](const char* setting, bool set) {
-    if (set && !model.fused)
-      throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string(setting) +
-                                                     " needs fused operations, which execution = \"eager\" does not "
-                                                     "use; leave it out, or set execution = \"graph\"");
-  };
-  of_fused("keep_outputs", model.keep_outputs);
-  of_fused("side_lane", model.side_lane);
-  of_fused("residual_add = \"product\"", model.residual_in_products);
+  assay::models::require_fused(model, "keep_outputs", model.keep_outputs);
+  assay::models::require_fused(model, "side_lane", model.side_lane);
+  assay::models::require_fused(model, "residual_add = \"product\"", model.residual_in_products);
   if (c.choice("moments", moments) == Moments::bf16) {
     if (trainer.optimizer.name != "adamw" || pass != Pass::train_step)
       throw assay::Error(ASSAY_INVALID_ARGUMENT,

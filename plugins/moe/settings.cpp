@@ -47,14 +47,8 @@ Settings::Settings(const assay::Case& c) : collectives(c) {
   model.fused = assay::workload::is_graph(c);
   model.keep_logits = !dump_file.empty();
   model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
-  const auto of_fused = [&](const char* setting, bool set) {
-    if (set && !model.fused)
-      throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string(setting) +
-                                                     " needs fused operations, which execution = \"eager\" does not "
-                                                     "use; leave it out, or set execution = \"graph\"");
-  };
-  of_fused("keep_outputs", model.keep_outputs);
-  of_fused("residual_add = \"product\"", model.residual_in_products);
+  assay::models::require_fused(model, "keep_outputs", model.keep_outputs);
+  assay::models::require_fused(model, "residual_add = \"product\"", model.residual_in_products);
   assay::models::validate_decoder(c, model, "model");
   trainer.optimizer = assay::train::optimizer_config(c, assay::train::WholeMatrixOptimizers::served);
   trainer.seed = c.seed();

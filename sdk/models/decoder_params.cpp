@@ -113,6 +113,13 @@ void validate_decoder(const Case& c, const DecoderConfig& model, const std::stri
   }
 }
 
+void require_fused(const DecoderConfig& model, const std::string& setting, bool is_set) {
+  if (is_set && !model.fused)
+    throw Error(ASSAY_INVALID_ARGUMENT, setting +
+                                            " needs fused operations, which execution = \"eager\" does not use; leave "
+                                            "it out, or set execution = \"graph\"");
+}
+
 DecoderTrainerConfig decoder_trainer_config(const Case& c, train::WholeMatrixOptimizers of_matrices) {
   DecoderTrainerConfig config;
   config.model = decoder_config(c);

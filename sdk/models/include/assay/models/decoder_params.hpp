@@ -406,6 +406,8 @@ DecoderConfig decoder_config(const Case& c, const char* decided_by = "size",
 // Throws what the configuration's validate() throws, with the preset or the file beside it whose values the experiment
 // does not show.
 void validate_decoder(const Case& c, const DecoderConfig& config, const std::string& decided_by = "size");
+// Throws INVALID_ARGUMENT where `setting` is set for a model that execution = "eager" made of unfused operations.
+void require_fused(const DecoderConfig& config, const std::string& setting, bool is_set);
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(
     const Case& c, train::WholeMatrixOptimizers of_matrices = train::WholeMatrixOptimizers::refused);
