@@ -137,36 +137,31 @@ void Workload::close() {
   larger_memory_ = {}, other_memory_ = {};
 }
 
-// A kind while it is tried.
-struct Workload::Opened {
-  Opened(Workload& w, const Launch& launch, MemoryKind kind) : workload(w) {
-    workload.settings_.take(kind);
-    try {
-      workload.open(launch);
-    } catch (...) {
-      workload.close();
-      throw;
-    }
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  ~Opened() { workload.close(); }
-  Workload& workload;
-};
+void Workload::try_kind(const Launch& launch, MemoryKind kind, const std::function<void()>& use) {
+  settings_.take(kind);
+  struct Closing {
+    Workload& of;
+    ~Closing() { of.close(); }
+  } const closing{*this};
+  open(launch);
+  if (use) use();
+}
 
 std::array<double, assay::comm::timed_rounds> Workload::time_kind(const Launch& launch, MemoryKind kind) {
   constexpr std::int64_t round_bytes = 16 << 20, most_steps = 50;  // so that a round of small messages can be timed
-  const Opened opened(*this, launch, kind);
   const std::int64_t step_bytes = settings_.message.bytes * settings_.repeats;
   const std::int64_t steps =
       std::clamp<std::int64_t>(round_bytes / std::max<std::int64_t>(step_bytes, 1), 1, most_steps);
-  auto seconds = assay::comm::time_rounds(*communicator_, *backend_, assay::comm::steady_seconds, [&] {
-    for (std::int64_t i = 0; i < steps; ++i) {
-      if (graph_)
-        graph_->launch();
-      else
-        communicator_->wait(enqueue_series(timed_));
-    }
+  std::array<double, assay::comm::timed_rounds> seconds{};
+  try_kind(launch, kind, [&] {
+    seconds = assay::comm::time_rounds(*communicator_, *backend_, assay::comm::steady_seconds, [&] {
+      for (std::int64_t i = 0; i < steps; ++i) {
+        if (graph_)
+          graph_->launch();
+        else
+          communicator_->wait(enqueue_series(timed_));
+      }
+    });
   });
   for (double& of_round : seconds) of_round /= static_cast<double>(steps);
   return seconds;
@@ -178,7 +173,7 @@ void Workload::choose_kind(const Launch& launch) {
   std::vector<assay::comm::TimedKind> timed;
   for (const MemoryKind kind : kinds) {
     timed.push_back({assay::comm::memory_kinds.name_of(kind), [&, kind] { return time_kind(launch, kind); }});
-    if (kind != MemoryKind::any_memory) timed.back().open = [&, kind] { const Opened opened(*this, launch, kind); };
+    if (kind != MemoryKind::any_memory) timed.back().open = [&, kind] { try_kind(launch, kind); };
   }
   std::string key;
   std::unique_ptr<assay::compute::KeptChoices> kept;

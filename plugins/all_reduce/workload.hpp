@@ -9,6 +9,7 @@
 #include <assay/comm/registered_memory.hpp>
 #include <assay/compute/backend.hpp>
 #include <assay/workload/spoiled_results.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,7 +79,8 @@ class Workload {
   // Communicator, memory with the data of the timed collectives, and the graph of a step; and the end of them.
   void open(const Launch& launch);
   void close();
-  struct Opened;
+  // Opens a kind, goes through `use`, and closes.
+  void try_kind(const Launch& launch, assay::comm::MemoryKind kind, const std::function<void()>& use = nullptr);
   void choose_kind(const Launch& launch);
   std::array<double, assay::comm::timed_rounds> time_kind(const Launch& launch, assay::comm::MemoryKind kind);
   assay::comm::CollectiveMemory take_memory(std::size_t bytes, const char* label);
