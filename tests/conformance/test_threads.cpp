@@ -6,10 +6,10 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string>
 
 #include "harness.hpp"
+#include "support/variable.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -147,27 +147,8 @@ std::string command_of_own(const std::string& variables, const std::string& opti
 }
 
 // As long as it lives, this run is one of many shards.
-class InAShard {
- public:
-  InAShard() {
-    setenv("GTEST_TOTAL_SHARDS", "1000", 1);
-    setenv("GTEST_SHARD_INDEX", "999", 1);
-  }
-  ~InAShard() {
-    restore("GTEST_TOTAL_SHARDS", total_);
-    restore("GTEST_SHARD_INDEX", index_);
-  }
-  InAShard(const InAShard&) = delete;
-  InAShard& operator=(const InAShard&) = delete;
-
- private:
-  using Text = std::optional<std::string>;
-  static Text value_of(const char* name) {
-    const char* const value = std::getenv(name);
-    return value ? Text(value) : Text();
-  }
-  static void restore(const char* name, const Text& value) { value ? setenv(name, value->c_str(), 1) : unsetenv(name); }
-  const Text total_ = value_of("GTEST_TOTAL_SHARDS"), index_ = value_of("GTEST_SHARD_INDEX");
+struct InAShard {
+  test::Variable total{"GTEST_TOTAL_SHARDS", "1000"}, index{"GTEST_SHARD_INDEX", "999"};
 };
 
 std::string fingerprints(int threads) {

@@ -4,18 +4,19 @@
 #include <assay/plugin.hpp>
 
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "common/algorithm_cache.hpp"
+#include "support/variable.hpp"
 
 namespace assay::compute {
 namespace {
 
 namespace fs = std::filesystem;
+using assay::test::Variable;
 
 CachedAlgorithm numbered(int n) { return {"engine " + std::to_string(n), 10.5 * n}; }
 
@@ -220,24 +221,6 @@ TEST_F(AlgorithmCacheTest, WorksWithoutAFolder) {
   cache.forget("k");
   EXPECT_FALSE(cache.find("k"));
 }
-
-// Sets or, with null, unsets a variable until the end of the scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* const old = std::getenv(name)) old_ = old, was_set_ = true;
-    set(value);
-  }
-  ~Variable() { set(was_set_ ? old_.c_str() : nullptr); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  void set(const char* value) const { value ? setenv(name_, value, 1) : unsetenv(name_); }
-  const char* name_;
-  std::string old_;
-  bool was_set_ = false;
-};
 
 TEST(AlgorithmCacheFolder, FollowsTheEnvironment) {
   const Variable home("HOME", "/home/someone");
