@@ -57,7 +57,7 @@ std::string from_rank_0(const Host& host, const std::string& name, const std::fu
 
 bool leaves_out(assay_status status) { return status == ASSAY_UNSUPPORTED || status == ASSAY_OUT_OF_MEMORY; }
 
-// Whether `take` can have what it takes; `why_not` is the reason otherwise.
+// This answers whether `take` gets what it takes; where it does not, `why_not` becomes the reason.
 bool is_there(const std::function<void()>& take, std::string& why_not) {
   try {
     take();
@@ -131,7 +131,7 @@ std::optional<std::size_t> place_of(const std::vector<TimedKind>& kinds, std::st
   return std::nullopt;
 }
 
-// What allowed a kept kind may forbid it in a later process, as variables of the library do.
+// A variable of the library can forbid in a later process the kind that was kept.
 void note_closed(const Host& host, std::string_view name, const std::string& key, const compute::KeptChoices& kept,
                  const std::string& kind, const std::string& why_not) {
   const std::string closed =

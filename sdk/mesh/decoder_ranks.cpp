@@ -17,7 +17,6 @@ namespace {
 
 // Replicas average gradients in buckets of the size that PyTorch's DDP has.
 constexpr std::size_t replica_bucket_bytes = std::size_t{25} << 20;
-const std::vector<std::int32_t> every_rank;  // as members of a communicator
 
 }  // namespace
 
@@ -194,8 +193,9 @@ void DecoderRanks::set_up(const Launch& launch) {
       setup_moments(launch));
   if (!steps_.communicate()) open_communicator(steps_, host_, launch, strategy_.collectives, trainer_);
   if (strategy_.axes.has_replicas()) {
-    open_between_replicas(steps_, host_, launch, strategy_.collectives,
-                          sums_over_replicas() ? every_rank : strategy_.axes.of_place(), strategy_.axes.replicas);
+    std::vector<std::int32_t> members;  // none named: every rank
+    if (!sums_over_replicas()) members = strategy_.axes.of_place();
+    open_between_replicas(steps_, host_, launch, strategy_.collectives, std::move(members), strategy_.axes.replicas);
     parallel::register_gradients(*steps_.between_replicas(), trainer_);
   }
   if (parts_ || stages_)

@@ -113,7 +113,7 @@ Verified DecoderRanks::check_replicas(const Launch& launch) {
           average.in_part || own.in_part};
 }
 
-// Of ranks with a batch and a model each: check_own_model looks at each rank's own loss.
+// Each rank has a batch and a model here, and check_own_model looks at its own loss.
 void DecoderRanks::check_reported_loss() const {
   if (strategy_.loss == ReportedLoss::of_rank) return;
   constexpr double roundings = 1e-12;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t input_stream = 1'000'001;
 constexpr std::uint64_t label_stream = 1'000'002;
 
-// Of labels, those that the loss does not ignore.
+// The loss ignores negative labels; this counts the others.
 std::int64_t counted(std::span<const std::int64_t> labels) {
   return std::count_if(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
 }

@@ -33,8 +33,8 @@ struct GradientMeeting {
   std::size_t last_bucket_bytes = 0;
 };
 
-// What the record has of a rank's last loss. Of replicas a sum is their mean, unless the losses are terms of one mean
-// (trainer.has_terms()).
+// The record has this of the ranks' last losses. A sum over replicas is divided by their number, unless the losses are
+// terms of one mean (trainer.has_terms()).
 enum class ReportedLoss { of_rank, mean_of_ranks, sum_of_ranks };
 
 struct Strategy {
