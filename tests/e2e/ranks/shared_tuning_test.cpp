@@ -32,7 +32,7 @@ class SharedTuning : public RanksSandbox {
     const std::string reason = records[0].value("reason", "");
     std::smatch found;
     ASSERT_TRUE(std::regex_search(reason, found,
-                                  std::regex(R"(and \S*/([^/ ]+\.json) has no .*\(device (.*), (oneDNN [0-9.]+), )"
+                                  std::regex(R"(but \S*/([^/ ]+\.json) has no .*\(device (.*), (oneDNN [0-9.]+), )"
                                              R"(driver none, (.*)\); run the case)")))
         << reason;
     file_ = found[1];

@@ -112,7 +112,7 @@ const Unfit all_unfit[] = {
     {"draws_without_seed", "seed.same", "the metric 'sum' of step 1 is", 3},
     {"keeps_no_account", "account.kept", "gives NULL for \"assay.account/1\""},
     {"miscounts", "account.counts", "after warm-up and measured steps it has 6 steps of 5"},
-    {"repeats_otherwise", "account.repeats", "step 1 of the warm-up left 1, and 1.5 when it was repeated"},
+    {"repeats_otherwise", "account.repeats", "step 1 of the warm-up left 1, but 1.5 when it was repeated"},
     {"idle_when_measured", "run.stages", "a measured step skips work"},
 };
 

@@ -216,7 +216,7 @@ TEST_F(SidesOfAComparison, AnEnvironmentThatIsGoneIsTold) {
   put("x/cases.jsonl", record.dump() + "\n");
   const Sides sides = read_sides({at("x")}, FolderOfRuns::sides);
   ASSERT_EQ(sides.warnings.size(), 1u);
-  EXPECT_NE(sides.warnings[0].find("environments/0123.json is not there"), std::string::npos) << sides.warnings[0];
+  EXPECT_NE(sides.warnings[0].find("environments/0123.json is missing"), std::string::npos) << sides.warnings[0];
   const ComparedRun& run = sides.sides[0].runs[0];
   EXPECT_EQ(run.environment_of(run.records[0])->fact_or("cpu.model", ""), "X");
 }

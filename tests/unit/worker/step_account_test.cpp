@@ -103,7 +103,7 @@ TEST(StepAccount, ADeviceThatDoesNotRepeatItselfHasItsSpread) {
   EXPECT_EQ(near.result.text, "the first 2 repeated from the start with marks as near as the device repeats itself");
   // Far beyond.
   const Repeated far = repeated(account_of_values({3, 9}, 0.01), {{3, 2.1}, {3, 1.9}, {3, 2}, {3, 2}, {3, 2}});
-  EXPECT_NE(far.result.mistake.find("measured step 1 left 9, and 2.1"), std::string::npos) << far.result.mistake;
+  EXPECT_NE(far.result.mistake.find("measured step 1 left 9, but 2.1"), std::string::npos) << far.result.mistake;
   EXPECT_EQ(far.repetitions, 5u);
   // Repetitions that agree show no spread.
   EXPECT_NE(repeated(account_of_values({3, 2}, 0.01), {{3, 2.1}}).result.mistake, "");
