@@ -30,8 +30,7 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
                       launched.is_by_hand() ? ". Start a process for each rank, or unset ASSAY_RANK and ASSAY_RANKS: "
                                               "assay then starts the ranks of this machine itself"
                                             : "");
-    if (rendezvous_->has_rival())
-      text += ". Another process of this launch calls itself rank 0, too; give each process another rank";
+    if (const std::string rival = rendezvous_->rival_text(); !rival.empty()) text += ". " + rival;
     const std::string refused = strangers_text();
     throw wireup::WireupError(refused.empty() ? text : fmt::format("{}. {}", text, refused));
   }

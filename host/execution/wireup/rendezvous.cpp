@@ -154,12 +154,16 @@ PublishedEndpoint::~PublishedEndpoint() {
   if (text_of(file_).text == text_) fs::remove(file_, ignored);
 }
 
-bool PublishedEndpoint::is_replaced() const {
+std::string PublishedEndpoint::why_lost() const {
   const PrivateText found = text_of(file_);
-  return found.text && *found.text != text_;
+  if (found.text == text_) return {};
+  if (found.text) return "Another process of this launch calls itself rank 0, too; give each process another rank";
+  // A second rank 0 removes its file when its own wait ends, which may be just before this one's.
+  return fmt::format("{} was removed meanwhile; perhaps another process of this launch calls itself rank 0, too",
+                     file_.string());
 }
 
-bool RendezvousPoint::has_rival() const { return published_ && published_->is_replaced(); }
+std::string RendezvousPoint::rival_text() const { return published_ ? published_->why_lost() : std::string(); }
 
 RendezvousPoint::RendezvousPoint(KeyValueStore& store, const LaunchedRank& launched, const fs::path& folder)
     : server_(store, server_options(launched)) {

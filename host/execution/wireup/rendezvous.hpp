@@ -30,7 +30,9 @@ class PublishedEndpoint {
   // Leaves the file alone when it is not this object's any more.
   ~PublishedEndpoint();
 
-  bool is_replaced() const;  // by the file of another object
+  // Why others may no longer find this object by its file: another object has written its own, and may be gone with it
+  // by now. Empty while the file is as it was written.
+  std::string why_lost() const;
 
  private:
   const std::filesystem::path file_;
@@ -46,8 +48,8 @@ class RendezvousPoint {
   const Endpoint& endpoint() const noexcept { return server_.endpoint(); }
   // Who was refused. Thread-safe.
   const Strangers& strangers() const noexcept { return server_.strangers(); }
-  // Whether another process has written its address into this one's file since: one that takes itself for rank 0, too.
-  bool has_rival() const;
+  // What another process that takes itself for rank 0, too, has done to this one's file; empty when there is none.
+  std::string rival_text() const;
 
  private:
   KeyValueServer server_;

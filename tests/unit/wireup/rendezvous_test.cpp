@@ -1,5 +1,6 @@
 #include "wireup/rendezvous.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -11,6 +12,9 @@
 
 namespace assay::host::wireup {
 namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
 
 LaunchedRank rank_of(std::int32_t rank, std::string job = "slurm-12.0.0") {
   LaunchedRank launched;
@@ -124,10 +128,14 @@ TEST(Rendezvous, ASecondRankZeroIsNoticed) {
   TemporaryFolder folder;
   KeyValueStore store, other;
   const RendezvousPoint point(store, rank_of(0), folder.path());
-  EXPECT_FALSE(point.has_rival());
-  const RendezvousPoint rival(other, rank_of(0), folder.path());
-  EXPECT_TRUE(point.has_rival());
-  EXPECT_FALSE(rival.has_rival());
+  EXPECT_EQ(point.rival_text(), "");
+  {
+    const RendezvousPoint rival(other, rank_of(0), folder.path());
+    EXPECT_THAT(point.rival_text(), StartsWith("Another process of this launch calls itself rank 0, too"));
+    EXPECT_EQ(rival.rival_text(), "");
+  }
+  // It may give up first, and is gone then with its file.
+  EXPECT_THAT(point.rival_text(), HasSubstr("removed meanwhile; perhaps another process of this launch calls itself"));
 }
 
 TEST(Rendezvous, StaleFilesAreWaitedOut) {
