@@ -100,7 +100,7 @@ class SiteReader {
     return fmt::format("missing table '{}'; expected {}", kinds.front()->name, tables);
   }
 
-  // By the table that has it: a file with two kinds is a mistake of another kind.
+  // Reported under the table that has it, since a file with two kinds has a mistake already.
   void refuse_gpu_type(const SiteKind& kind) {
     if (kind.has_gpu_types || site_.gpu_type.empty()) return;
     std::vector<std::string> with_types;

@@ -50,8 +50,7 @@ TextKind sbatch_option_kind() {
   TextKind kind = option_kind();
   kind.expected +=
       ", and none that assay sets itself (--nodes, --ntasks, --array, --time, --output, --comment, ...; in the place "
-      "of "
-      "--clusters the key 'cluster')";
+      "of --clusters the key 'cluster')";
   kind.read = [plain = kind.read](const Value& found) {
     auto option = plain(found);
     return option && !is_of_assay(*option) ? option : std::nullopt;

@@ -16,12 +16,14 @@ using assay::compute::Tensor;
 
 namespace {
 
-// As registration_of has it: the copy engines' memory is that of windows.
+// The copy engines' memory is that of windows.
 MemoryKind kind_taken(Registration registration, bool copy_engines) {
-  if (copy_engines) return MemoryKind::copy_engines;
-  const auto& kinds = assay::comm::memory_kinds.values;
-  return *std::find_if(kinds.begin(), kinds.end(),
-                       [&](MemoryKind kind) { return registration_of(kind) == registration; });
+  switch (registration) {
+    case Registration::none: return MemoryKind::any_memory;
+    case Registration::plain: return MemoryKind::registered;
+    case Registration::symmetric: break;
+  }
+  return copy_engines ? MemoryKind::copy_engines : MemoryKind::windows;
 }
 
 // A kept choice is found by this text, beside the ranks and the library.

@@ -79,7 +79,7 @@ class Workload {
   // Communicator, memory with the data of the timed collectives, and the graph of a step; and the end of them.
   void open(const Launch& launch);
   void close();
-  // Opens a kind, goes through `use`, and closes.
+  // Opens a kind, calls `use`, and closes.
   void try_kind(const Launch& launch, assay::comm::MemoryKind kind, const std::function<void()>& use = nullptr);
   void choose_kind(const Launch& launch);
   std::array<double, assay::comm::timed_rounds> time_kind(const Launch& launch, assay::comm::MemoryKind kind);

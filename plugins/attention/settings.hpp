@@ -62,8 +62,7 @@ inline constexpr auto params = assay::join(
             .help("naive: with the matrix of all scores; flash: tiled, without it"),
         Param::choice("execution", Execution::graph, assay::workload::executions)
             .help("eager: one operation at a time; graph: naive with scale, mask and softmax in one pass, in place; a "
-                  "pass "
-                  "is captured as one graph on CUDA"),
+                  "pass is captured as one graph on CUDA"),
         Param::choice("pass", Pass::both, passes)
             .help("what a step does; backward: the forward ran once in set-up; both: one after the other")),
     assay::models::document_params);

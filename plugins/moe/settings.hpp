@@ -104,8 +104,7 @@ inline constexpr auto params = assay::join(
             .help("what it stands for (dimensions, experts, ...) can be overridden one by one"),
         Param::input_path(assay::models::of_config_file)
             .help("in place of model: config.json of a published Qwen3, Mixtral, gpt-oss or DeepSeek-V2 model with "
-                  "experts; "
-                  "what it says can be overridden one by one")),
+                  "experts; what it says can be overridden one by one")),
     assay::models::presets_dimensions,
     assay::models::batch_params("sequences in a step, or a micro-batch of it, on each rank"),
     assay::models::sequence_params, expert_params, rank_params,

@@ -57,8 +57,8 @@ std::string from_rank_0(const Host& host, const std::string& name, const std::fu
 
 bool leaves_out(assay_status status) { return status == ASSAY_UNSUPPORTED || status == ASSAY_OUT_OF_MEMORY; }
 
-// This answers whether `take` gets what it takes; where it does not, `why_not` becomes the reason.
-bool is_there(const std::function<void()>& take, std::string& why_not) {
+// Whether `take` succeeds; otherwise `why_not` becomes the reason.
+bool succeeds(const std::function<void()>& take, std::string& why_not) {
   try {
     take();
     return true;
@@ -71,7 +71,7 @@ bool is_there(const std::function<void()>& take, std::string& why_not) {
 
 Report report_of(const TimedKind& kind, std::string& why_not) {
   Report report;
-  report.opened = is_there([&] { report.seconds = kind.time(); }, why_not) ? 1 : 0;
+  report.opened = succeeds([&] { report.seconds = kind.time(); }, why_not) ? 1 : 0;
   return report;
 }
 
@@ -86,7 +86,7 @@ bool opened_on_all(const std::vector<Report>& ranks, std::string& why_not) {
 
 bool opens_on_all(const Host& host, const std::string& name, const TimedKind& kind, std::string& why_not) {
   if (!kind.open) return true;
-  const Report mine{.opened = is_there(kind.open, why_not) ? 1 : 0};
+  const Report mine{.opened = succeeds(kind.open, why_not) ? 1 : 0};
   return opened_on_all(exchange(host, name, mine), why_not);
 }
 
@@ -140,7 +140,8 @@ void note_closed(const Host& host, std::string_view name, const std::string& key
     kept.refuse_to_choose(key);
   } catch (const Error& e) {
     if (e.status() != ASSAY_UNSUPPORTED) throw;
-    throw Error(ASSAY_UNSUPPORTED, closed + ", and ASSAY_ALGORITHMS=fixed allows no other; leave it out");
+    throw Error(ASSAY_UNSUPPORTED,
+                closed + ", and ASSAY_ALGORITHMS=fixed allows no other; unset ASSAY_ALGORITHMS, or what closes it");
   }
   host.warn(closed + "; the kinds are measured again");
 }

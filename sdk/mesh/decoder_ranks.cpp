@@ -289,8 +289,8 @@ double DecoderRanks::reported_loss(const std::string& name) const {
   if (strategy_.loss == ReportedLoss::of_rank) return loss;
   const double mean = comm::mean_of_ranks(host_, name, loss);
   if (strategy_.loss == ReportedLoss::mean_of_ranks) return mean;
-  const std::int32_t means = strategy_.trainer.has_terms() ? 1 : strategy_.axes.replicas;
-  return static_cast<double>(comm::ranks_of(host_).rank_count / means) * mean;
+  const std::int32_t counted_as_means = strategy_.trainer.has_terms() ? 1 : strategy_.axes.replicas;
+  return static_cast<double>(comm::ranks_of(host_).rank_count / counted_as_means) * mean;
 }
 
 }  // namespace assay::mesh

@@ -29,7 +29,7 @@ void validate(const Strategy& strategy) {
       if (strategy.axes.has_replicas() && !strategy.trainer.has_terms())
         refuse(
             "shares tokens in replicas, whose gradients are summed over all; expected losses that are terms of one "
-            "mean");
+            "mean; set trainer.is_term");
       break;
   }
   if (strategy.axes.has_replicas() && strategy.shares == Shares::nothing)

@@ -3,6 +3,7 @@
 //   after the last step, whichever kind it was (a silent one, if the host took such): are loss and gradients finite;
 //   do all ranks start from rank 0's weights, each with its part of the batch;
 //   are the averages that a timed step leaves the mean of what the ranks compute alone, in every element;
+//   is the reported loss the mean of the ranks' losses, where it is said to be that;
 //   do updates move weights and moments as float64 has it, and are the weights of all ranks the same to the bit;
 //   are a rank's own gradients right: by another path, and against float64.
 #include <algorithm>
@@ -117,7 +118,9 @@ Verified DecoderRanks::check_replicas(const Launch& launch) {
 void DecoderRanks::check_reported_loss() const {
   if (strategy_.loss == ReportedLoss::of_rank) return;
   constexpr double roundings = 1e-12;
-  const double mean = comm::mean_of_ranks(host_, name_ + ".own_loss", trainer_.last_loss());
+  double mean = 0;
+  const std::vector<double> losses = comm::exchange(host_, name_ + ".own_loss", trainer_.last_loss());
+  for (const double loss : losses) mean += loss / static_cast<double>(losses.size());
   verification::require_loss("after a timed step the reported loss", reported_loss(name_ + ".loss.averages"),
                              "the mean of the ranks'", mean, roundings);
 }

@@ -24,8 +24,7 @@ void validate_latent(const DecoderConfig& c) {
         a.mscale_all_dim != 0)
       fail(
           "q_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim and rope_mscale_all_dim are of latent "
-          "attention; "
-          "set kv_lora_rank, or leave them 0");
+          "attention; set kv_lora_rank, or leave them 0");
     return;
   }
   if (a.q_lora_rank < 0 || a.qk_nope_head_dim < 1 || a.qk_rope_head_dim < 2 || a.qk_rope_head_dim % 2 != 0 ||

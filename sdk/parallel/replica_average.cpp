@@ -33,7 +33,7 @@ ReplicaAverage::ReplicaAverage(const train::ParameterSet& set, std::size_t bucke
                [this](std::size_t bucket) { tickets_[bucket] = start(pieces()[bucket]); }),
       late_(late),
       within_(within),
-      is_told_within_(within && within->announce_to(buckets_)),
+      within_announces_(within && within->announce_to(buckets_)),
       tickets_(pieces().size()) {}
 
 comm::Ticket ReplicaAverage::start(const train::ElementRange& range) {
@@ -50,7 +50,7 @@ void ReplicaAverage::begin_step() {
 // The average comes last: what the ranks of a replica sum may differ in its last bits between replicas, whose
 // communicators are others, and the average is the same on all that make it.
 void ReplicaAverage::finish() {
-  if (!is_told_within_) buckets_.gradients_ready(set_.all().size());
+  if (!within_announces_) buckets_.gradients_ready(set_.all().size());
   if (within_) within_->finish();
   if (late_.elements() > 0) return wait(start(late_));  // and for those before
   if (!tickets_.empty()) wait(tickets_.back());
@@ -61,7 +61,7 @@ void ReplicaAverage::wait(comm::Ticket ticket) const {
 }
 
 const std::vector<train::ElementRange>& ReplicaAverage::stretches() const {
-  return is_told_within_ ? within_->stretches() : GradientExchange::stretches();
+  return within_announces_ ? within_->stretches() : GradientExchange::stretches();
 }
 
 void ReplicaAverage::finish_stretch(std::size_t index) {

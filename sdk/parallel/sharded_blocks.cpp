@@ -262,7 +262,8 @@ void ShardedBlocks::finish_reductions(Backend& backend) {
     if (converts()) backend.run(op::Copy{.to = reduced_part(block), .from = arrived_part(block)});
     const Tensor kept = gradient_part(block);
     if (adds_reduced()) backend.run(op::Add{.a = kept, .b = reduced_part(block), .out = kept});
-    if (reduced_ && !is_recording() && is_last_micro_batch()) reduced_->gradients_ready(blocks_[block].id + 1);
+    if (reduction_listener_ && !is_recording() && is_last_micro_batch())
+      reduction_listener_->gradients_ready(blocks_[block].id + 1);
   }
   reducing_.clear();
 }

@@ -285,6 +285,7 @@ Verified WholeModelCheck::verify(const Launch& launch) {
 Verified check_whole_model(const Host& host, const std::string& name, models::DecoderTrainer& mine,
                            const SharedModel& shared, const parallel::RankSteps& steps, const Launch& launch,
                            const std::function<void()>& step) {
+  if (!shared.reported_loss) throw Error(ASSAY_INTERNAL, name + ": check_whole_model needs SharedModel::reported_loss");
   return WholeModelCheck(host, name, mine, shared, steps, step).verify(launch);
 }
 

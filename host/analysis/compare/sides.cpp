@@ -51,12 +51,8 @@ ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::v
   ComparedRun run{name.string(), std::move(cases.records), {}};
   const fs::path folder = fs::absolute(cases_jsonl).lexically_normal().parent_path();
   run.experiment = (results::stamp_of_run(folder) ? folder.parent_path() : folder).filename().string();
-  if (const fs::path environment = cases_jsonl.parent_path() / "environment.json"; is_there(environment)) {
-    run.environment = record::Environment::parse(read_file(environment));
-    if (!run.environment)
-      warnings.push_back(
-          fmt::format("{} is not a JSON object; its facts about the machine are not compared", environment.string()));
-  }
+  if (const fs::path environment = cases_jsonl.parent_path() / "environment.json"; is_there(environment))
+    run.environment = results::read_environment(environment, warnings);
   run.environments = results::read_environments(cases_jsonl.parent_path(), warnings);
   warn_of_missing_environments(run, warnings);
   return run;

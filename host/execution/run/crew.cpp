@@ -30,7 +30,7 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
                       launched.is_by_hand() ? ". Start a process for each rank, or unset ASSAY_RANK and ASSAY_RANKS: "
                                               "assay then starts the ranks of this machine itself"
                                             : "");
-    if (const std::string rival = rendezvous_->rival_text(); !rival.empty()) text += ". " + rival;
+    if (const std::string why = rendezvous_->why_unreachable(); !why.empty()) text += ". " + why;
     const std::string refused = strangers_text();
     throw wireup::WireupError(refused.empty() ? text : fmt::format("{}. {}", text, refused));
   }

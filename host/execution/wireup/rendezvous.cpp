@@ -75,15 +75,12 @@ std::string looked_where(const LaunchedRank& launched, const fs::path& file) {
 const char* remedy_for(const LaunchedRank& launched) {
   if (!launched.rendezvous)
     return "Does rank 0 run, and do all machines see the same folder? If they do not, set ASSAY_RENDEZVOUS=HOST:PORT "
-           "of "
-           "rank 0's machine, and ASSAY_RENDEZVOUS_TOKEN_FILE";
+           "of rank 0's machine, and ASSAY_RENDEZVOUS_TOKEN_FILE";
   if (has_given_token(launched))
     return "Does rank 0 run on that machine, with the same ASSAY_RENDEZVOUS and token, and is the port open?";
   return "Does rank 0 run on that machine, with the same ASSAY_RENDEZVOUS, is the port open, and do all machines see "
-         "the "
-         "same folder? If they do not, set ASSAY_RENDEZVOUS_TOKEN_FILE to a file with the same token on each of them, "
-         "made "
-         "with 'umask 077; openssl rand -hex 16 > FILE'";
+         "the same folder? If they do not, set ASSAY_RENDEZVOUS_TOKEN_FILE to a file with the same token on each of "
+         "them, made with 'umask 077; openssl rand -hex 16 > FILE'";
 }
 
 // The endpoint to try now, or why there is none.
@@ -154,16 +151,21 @@ PublishedEndpoint::~PublishedEndpoint() {
   if (text_of(file_).text == text_) fs::remove(file_, ignored);
 }
 
-std::string PublishedEndpoint::why_lost() const {
+std::string PublishedEndpoint::why_unreachable() const {
   const PrivateText found = text_of(file_);
   if (found.text == text_) return {};
   if (found.text) return "Another process of this launch calls itself rank 0, too; give each process another rank";
+  std::error_code ignored;
+  if (fs::exists(file_, ignored) || ignored)
+    return fmt::format("The other ranks may not find it, either: {}", found.problem);
   // A second rank 0 removes its file when its own wait ends, which may be just before this one's.
   return fmt::format("{} was removed meanwhile; perhaps another process of this launch calls itself rank 0, too",
                      file_.string());
 }
 
-std::string RendezvousPoint::rival_text() const { return published_ ? published_->why_lost() : std::string(); }
+std::string RendezvousPoint::why_unreachable() const {
+  return published_ ? published_->why_unreachable() : std::string();
+}
 
 RendezvousPoint::RendezvousPoint(KeyValueStore& store, const LaunchedRank& launched, const fs::path& folder)
     : server_(store, server_options(launched)) {

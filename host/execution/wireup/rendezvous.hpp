@@ -30,9 +30,9 @@ class PublishedEndpoint {
   // Leaves the file alone when it is not this object's any more.
   ~PublishedEndpoint();
 
-  // Why others may no longer find this object by its file: another object has written its own, and may be gone with it
-  // by now. Empty while the file is as it was written.
-  std::string why_lost() const;
+  // Why others cannot find this endpoint by its file: another object has replaced the file, or somebody has removed it.
+  // Empty while the file is as it was written.
+  std::string why_unreachable() const;
 
  private:
   const std::filesystem::path file_;
@@ -48,8 +48,8 @@ class RendezvousPoint {
   const Endpoint& endpoint() const noexcept { return server_.endpoint(); }
   // Who was refused. Thread-safe.
   const Strangers& strangers() const noexcept { return server_.strangers(); }
-  // What another process that takes itself for rank 0, too, has done to this one's file; empty when there is none.
-  std::string rival_text() const;
+  // As PublishedEndpoint has it: mostly another process that takes itself for rank 0, too. Empty without a file.
+  std::string why_unreachable() const;
 
  private:
   KeyValueServer server_;

@@ -48,8 +48,7 @@ std::string mistake_in(const StageTrial& trial) {
   if (other < shortest_s || measured >= least_share * other) return "";
   return fmt::format(
       "measured steps were taken in turns with others, {} times {} of each: the slowest measured ones took {:.3g} ms, "
-      "the "
-      "fastest others {:.3g} ms: a measured step skips work",
+      "the fastest others {:.3g} ms: a measured step skips work",
       trial.measured_s.size(), trial.steps_together, measured * 1e3, other * 1e3);
 }
 

@@ -281,7 +281,7 @@ TEST(FixedChoice, IsRefusedWhereTheKeptKindCannotBeOpened) {
     EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
     EXPECT_STREQ(e.what(),
                  "gathers: b, measured before, cannot be opened any more (no windows here), and ASSAY_ALGORITHMS=fixed "
-                 "allows no other; leave it out");
+                 "allows no other; unset ASSAY_ALGORITHMS, or what closes it");
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "common/chosen_algorithms.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/variable.hpp"
 
 namespace assay::compute {
 namespace {
@@ -95,15 +96,32 @@ struct HostOfDevice {
   std::vector<std::string> notes;
 };
 
-TEST(OpenKeptChoices, OfAnotherReleaseLeavesOneNote) {
-  HostOfDevice device("assay.kept_choices/1 revision 1; release 0.9.0; calls itanium");
+constexpr const char* other_revision = "assay.kept_choices/1 revision 1; release 0.9.0; calls itanium";
+
+TEST(OpenKeptChoices, OfAnotherRevisionLeavesOneNote) {
+  HostOfDevice device(other_revision);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(open_kept_choices(Host(&device.abi), "collectives", "NCCL 2.28.9"), nullptr);
   ASSERT_EQ(device.notes.size(), 1u);
-  EXPECT_EQ(
-      device.notes[0].rfind("choices of collectives that are kept are of another release, and are measured again: ", 0),
-      0u)
+  EXPECT_EQ(device.notes[0].rfind(
+                "choices of collectives that are kept are of another revision, and are measured again: ", 0),
+            0u)
       << device.notes[0];
   EXPECT_NE(device.notes[0].find("0.9.0"), std::string::npos) << device.notes[0];
+}
+
+TEST(OpenKeptChoices, OfAnotherRevisionAreNotMeasuredWhereAlgorithmsAreFixed) {
+  HostOfDevice device(other_revision);
+  const test::Variable fixed("ASSAY_ALGORITHMS", "fixed");
+  try {
+    open_kept_choices(Host(&device.abi), "collectives", "NCCL 2.28.9");
+    FAIL() << "no refusal";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+    EXPECT_NE(std::string_view(e.what()).find("ASSAY_ALGORITHMS=fixed, but the choices of collectives"),
+              std::string_view::npos)
+        << e.what();
+  }
+  EXPECT_TRUE(device.notes.empty());
 }
 
 TEST(OpenKeptChoices, OfADeviceThatKeepsNoneLeavesNoNote) {

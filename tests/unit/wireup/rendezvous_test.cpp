@@ -128,14 +128,15 @@ TEST(Rendezvous, ASecondRankZeroIsNoticed) {
   TemporaryFolder folder;
   KeyValueStore store, other;
   const RendezvousPoint point(store, rank_of(0), folder.path());
-  EXPECT_EQ(point.rival_text(), "");
+  EXPECT_EQ(point.why_unreachable(), "");
   {
     const RendezvousPoint rival(other, rank_of(0), folder.path());
-    EXPECT_THAT(point.rival_text(), StartsWith("Another process of this launch calls itself rank 0, too"));
-    EXPECT_EQ(rival.rival_text(), "");
+    EXPECT_THAT(point.why_unreachable(), StartsWith("Another process of this launch calls itself rank 0, too"));
+    EXPECT_EQ(rival.why_unreachable(), "");
   }
   // It may give up first, and is gone then with its file.
-  EXPECT_THAT(point.rival_text(), HasSubstr("removed meanwhile; perhaps another process of this launch calls itself"));
+  EXPECT_THAT(point.why_unreachable(),
+              HasSubstr("removed meanwhile; perhaps another process of this launch calls itself"));
 }
 
 TEST(Rendezvous, StaleFilesAreWaitedOut) {

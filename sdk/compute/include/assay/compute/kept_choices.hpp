@@ -7,10 +7,12 @@
 #include <assay/compute/cxx_abi.hpp>
 #include <assay/plugin.hpp>
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace assay::compute {
 
@@ -39,8 +41,9 @@ struct KeptChoicesFactory {
 };
 inline constexpr const char* kept_choices_id = "assay.kept_choices/1 revision 1; " ASSAY_CXX_ABI;
 
-// Null where the case's device keeps none, as the CPU, or is of another release. Of the latter rank 0 has a note, once
-// in a process: what the device may have kept is measured again.
+// Null where the case's device keeps none, as the CPU, or has another revision of this interface: what it may have kept
+// is measured again, which rank 0 notes once in a process. Throws UNSUPPORTED for such a device with
+// ASSAY_ALGORITHMS=fixed, which lets nothing be measured.
 inline std::unique_ptr<KeptChoices> open_kept_choices(const Host& host, const std::string& kind,
                                                       const std::string& library) {
   const auto* access = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
@@ -50,10 +53,15 @@ inline std::unique_ptr<KeptChoices> open_kept_choices(const Host& host, const st
   if (const std::string difference =
           interface_difference(kept_choices_id, factory->interface_id, "the device's file of choices");
       !difference.empty()) {
+    const char* algorithms = std::getenv("ASSAY_ALGORITHMS");
+    if (algorithms && std::string_view(algorithms) == "fixed")
+      throw Error(ASSAY_UNSUPPORTED, "ASSAY_ALGORITHMS=fixed, but the choices of " + kind +
+                                         " that the device keeps are of another revision (" + difference +
+                                         "); install a plugin and a device of one release, or unset it");
     static std::atomic<bool> is_said = false;
     const auto* ranks = host.extension<assay_comm>(ASSAY_EXT_COMM);
     if ((!ranks || ranks->rank == 0) && !is_said.exchange(true))
-      host.warn("choices of " + kind + " that are kept are of another release, and are measured again: " + difference);
+      host.warn("choices of " + kind + " that are kept are of another revision, and are measured again: " + difference);
     return nullptr;
   }
   return std::unique_ptr<KeptChoices>(factory->open(access->device, kind.c_str(), library.c_str()));

@@ -54,8 +54,8 @@ class DecoderRanks {
   train::GradientExchange& exchange();
   // One rank has all stages, and trains as one without any.
   bool has_stages() const { return strategy_.trainer.model.is_pipelined(); }
-  // Gradients that are terms of a sum have one over the ranks of all replicas at once: the ranks of one would else have
-  // sums of their own to average, twice as many bytes, which another order could make different between its ranks.
+  // Gradients that are terms of a sum are summed over the ranks of all replicas at once. A sum within each replica and
+  // then an average between them would send twice as many bytes, and ranks of a replica could add in different orders.
   bool sums_over_replicas() const { return strategy_.gradients && strategy_.axes.has_replicas(); }
   void enqueue_step(const train::StepMarks& marks);
   void enqueue_without_communication();

@@ -9,8 +9,8 @@
 namespace assay::models {
 
 struct DecoderTrainerConfig {
-  DecoderConfig
-      model;  // batch_size: of a micro-batch of this rank; of a split model and of shared sequences of all ranks
+  // batch_size: of a micro-batch of this rank; where ranks share a split model or sequences, of all ranks of a replica.
+  DecoderConfig model;
   train::OptimizerConfig optimizer;
   bool train_step = true;  // with an optimizer and its state
   bool update_beside_backward = false, update_in_products = false;

@@ -15,8 +15,7 @@ inline constexpr auto update_params = table(
     Param::choice("update", Update::after_backward, updates)
         .help("beside_backward: parameters are updated while backward is on its way to the next ones, on cuda on a "
               "second stream; of prepared training steps, not of fp16, nor with side_lane. in_products: experts' "
-              "matrices "
-              "are updated by the products that make their gradients, with adamw, not of fp16"),
+              "matrices are updated by the products that make their gradients, with adamw, not of fp16"),
     Param::integer("leave_multiprocessors", 0)
         .at_least(0)
         .at_most(64)

@@ -19,13 +19,15 @@ inline void open_communicator(RankSteps& steps, const Host& host, const Launch& 
   host.info(steps.communicator().description());
 }
 
-// Opens the one between so many replicas, after the other, of these ranks of the case. Collective.
+// Opens the one that gradients of so many replicas go by, after the other: of these ranks of the case, or of all where
+// none are named. Collective.
 inline void open_between_replicas(RankSteps& steps, const Host& host, const Launch& launch, CollectiveSettings settings,
                                   std::vector<std::int32_t> members, std::int32_t replicas) {
+  const char* of = members.empty() ? "over all ranks of " : "between ";
   settings.options.members = std::move(members);
   steps.use_between_replicas(
       comm::SilenceableCommunicator(comm::open_communicator(host, launch, settings.library, settings.options)));
-  host.info("between " + std::to_string(replicas) + " replicas: " + steps.between_replicas()->description());
+  host.info(of + std::to_string(replicas) + " replicas: " + steps.between_replicas()->description());
 }
 
 // With the trainer's gradients, whose memory has been taken.

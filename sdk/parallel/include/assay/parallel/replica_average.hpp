@@ -20,12 +20,12 @@ class ReplicaAverage final : public train::GradientExchange {
 
   // nullptr: the step goes without communication.
   void use(comm::Communicator* communicator) { communicator_ = communicator; }
-  // All but the late ones, which end where a stretch of `within` does.
+  // All elements but those of `late`. Each piece ends where a stretch of `within` does.
   const std::vector<train::ElementRange>& pieces() const { return buckets_.buckets(); }
 
   // ---- train::GradientExchange
   void begin_step() override;
-  train::GradientListener* listener() override { return is_told_within_ ? nullptr : &buckets_; }
+  train::GradientListener* listener() override { return within_announces_ ? nullptr : &buckets_; }
   // Averages what no backward has announced, too.
   void finish() override;
   const std::vector<train::ElementRange>& stretches() const override;
@@ -39,7 +39,7 @@ class ReplicaAverage final : public train::GradientExchange {
   ReadyBuckets buckets_;
   train::ElementRange late_;
   train::GradientExchange* within_;
-  bool is_told_within_;  // the buckets hear of gradients from `within_`
+  bool within_announces_;  // the buckets hear of gradients from `within_`
   comm::Communicator* communicator_ = nullptr;
   std::vector<comm::Ticket> tickets_;  // by piece
 };

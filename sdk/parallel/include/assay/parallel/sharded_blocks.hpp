@@ -71,7 +71,7 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   train::GradientListener* listener() override { return nullptr; }
   void finish() override;
   bool announce_to(train::GradientListener& listener) override {
-    reduced_ = &listener;
+    reduction_listener_ = &listener;
     return true;
   }
   // What comes last is the embedding and the resident parameters, whose reductions nothing of backward hides.
@@ -163,8 +163,8 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   Options options_;
   train::ParameterSet* whole_ = nullptr;
   train::ParameterSet* kept_ = nullptr;
-  train::GradientListener* reduced_ = nullptr;  // hears of the last micro-batch's reductions
-  std::vector<Block> blocks_;                   // in the order of forward; behind them the resident parameters
+  train::GradientListener* reduction_listener_ = nullptr;  // of the last micro-batch
+  std::vector<Block> blocks_;  // in the order of forward; behind them the resident parameters
   std::vector<Visit> visits_;
   Gathering resident_;  // of the resident parameters
   train::BufferPlan messages_;

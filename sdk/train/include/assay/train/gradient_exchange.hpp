@@ -18,7 +18,8 @@ class GradientExchange {
   virtual GradientListener* listener() = 0;  // for backward; null when nothing overlaps it
   virtual void finish() = 0;                 // after backward: later enqueued work sees the result
   // Asks it to call a listener, by the ids of the parameters whose gradients it exchanges, where its results are there
-  // for later enqueued work: within backward, and when it finishes. False: it calls none. The listener must outlive it.
+  // for later enqueued work: within backward, and when it finishes. False: it calls none. The listener must outlive the
+  // steps.
   virtual bool announce_to(GradientListener& /*listener*/) { return false; }
   // If results arrive one after the other: stretches of the arena, all of it, in that order. Call finish_stretch() in
   // place of finish(), with each in turn: later enqueued work sees its results, and those before. An update of these

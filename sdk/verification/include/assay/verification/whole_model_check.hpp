@@ -29,7 +29,7 @@ struct SharedModel {
   // Of ranks that share one batch: how far the gradients may be from the whole model's. The others average.
   std::optional<PathTolerance> one_batch = {};
   // The loss that the record has of the step before, from what each rank has of it: the same function that reports it.
-  // Every rank calls it, once per name.
+  // Not optional. Every rank calls it, once per name.
   std::function<double(const std::string& name)> reported_loss = {};
   // Words of the texts: what is compared with the whole model, and what every rank has.
   const char* compared = "";
