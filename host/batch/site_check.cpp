@@ -191,7 +191,7 @@ std::optional<std::string> note_on_gpus(const Site& site, const std::vector<Node
   return fmt::format(
       "nodes of the partition '{}' have {} GPU{}, and {} asks for none: its jobs{} may see no GPU, and device = "
       "\"auto\" "
-      "then measures the CPU; set [{}] gpus_per_node = {}, or [run] device = \"cpu\" where that is meant",
+      "then measures the CPU. For GPUs set [{}] gpus_per_node = {}, for the CPU [run] device = \"cpu\"",
       partition, most, most == 1 ? "" : "s", site.file.string(),
       site.container.image.empty() ? "" : ", and containers in them,", site.kind(), most);
 }

@@ -273,25 +273,23 @@ std::string text_of(const Comparison& comparison, const TestOptions& test, const
 }  // namespace
 
 std::vector<std::string> test_lines(const TestOptions& test) {
-  return {
-      fmt::format("same: the {:g}% interval of the ratio lies within {:g}% of 1, either way; faster or slower: it "
-                  "leaves out 1; else cannot tell",
-                  test.confidence * 100, test.threshold * 100),
-      fmt::format("interval: with several runs on both sides by what they differ (Student's t), more where all runs "
-                  "of one side came first; of single runs by their steps and how these resemble one another; runs of "
-                  "one thing differ by {:g}% at least",
-                  test.run_to_run * 100),
-      test.states > 0
-          ? fmt::format("states: a machine may have two, up to {:g}% apart, and be in either for a whole run; smaller "
-                        "differences have a verdict only with {} runs a side or more",
-                        test.states * 100, fewest_runs_within_states(1 - test.confidence))
-          : std::string("states: the machine is taken to have one (--states 0)"),
-      "slow steps: the mean and the 5th percentile are both looked at; if one of them shows a worse B, 'same' and "
-      "'faster' become 'differs in its tail' or 'cannot tell'; rates are tested by their means",
-      fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
-                  "intervals are those of each case alone",
-                  (1 - test.confidence) * 100),
-      "runs needed: the runs a side, in all and in turns, that would probably settle it"};
+  return {fmt::format("same: the {:g}% interval of the ratio lies within {:g}% of 1, either way; faster or slower: it "
+                      "leaves out 1; else cannot tell",
+                      test.confidence * 100, test.threshold * 100),
+          fmt::format("interval: with several runs on both sides from how much they differ (Student's t), wider where "
+                      "all runs of one side came first. With single runs from their steps and how similar neighbours "
+                      "are. Runs of one thing are taken to differ by {:g}% at least",
+                      test.run_to_run * 100),
+          test.states > 0 ? fmt::format("states: a machine may have two speeds, up to {:g}% apart, each for a whole "
+                                        "run. Smaller differences need {} runs a side or more for a verdict",
+                                        test.states * 100, fewest_runs_within_states(1 - test.confidence))
+                          : std::string("states: the machine is taken to have one (--states 0)"),
+          "slow steps: the mean and the 5th percentile are both tested. If either shows a worse B, 'same' and 'faster' "
+          "become 'differs in its tail' or 'cannot tell'. Rates are tested by their means",
+          fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
+                      "intervals are those of each case alone",
+                      (1 - test.confidence) * 100),
+          "runs needed: the runs a side, in all and in turns, that would probably settle it"};
 }
 
 std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,

@@ -62,8 +62,8 @@ std::string other_training_length(const SideCase& a, const SideCase& b, const st
     }
   if (all.size() < 2) return "";
   return fmt::format(
-      "{} is of the state after all steps, but their number differs (unrecorded + measured): {} in {}, {} in {}; "
-      "compare runs with the same steps, and the same warmup of 0 or at least {}",
+      "{} depends on the number of steps, which differs (unrecorded + measured): {} in {}, {} in {}; compare runs with "
+      "the same steps, and the same warmup of 0 or at least {}",
       metric, text_of(of_a), label_a, text_of(of_b), label_b, shortest_whole_warmup);
 }
 

@@ -142,8 +142,8 @@ std::string why_no_interval(const TestedSide& side_a, const TestedSide& side_b) 
       }
   const bool one = who.size() == 1;
   return fmt::format(
-      "no interval, and so no verdict: {} {}, which does not say how much {} differ by chance; {}several runs a side "
-      "show it: assay compare A1,A2,A3 B1,B2,B3",
+      "no interval, so no verdict: {} {}, which does not show how much {} differ by chance. Compare {}several runs a "
+      "side: assay compare A1,A2,A3 B1,B2,B3",
       fmt::join(who, " and "),
       is_step ? (one ? "has a single step" : "have a single step each")
               : (one ? "has a figure without its spread" : "have figures without their spread"),

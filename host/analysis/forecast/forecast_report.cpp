@@ -79,8 +79,8 @@ std::string assumed_of_messages(const Wire& wire) {
   return wire.rank_counts > 1
              ? "a rank sends a message to each other one, all at once, and only their bytes take time, as the records "
                "show"
-             : "a rank sends a message to each other one, all at once, and only their bytes take time: records of one "
-               "number of ranks do not show more (all_reduce on two numbers of ranks would)";
+             : "a rank sends a message to each other one, all at once, and only their bytes take time (add all_reduce "
+               "records on a second number of ranks to measure more)";
 }
 
 std::string assumed_of_computing(const FamilyForecast& one, const MeasuredStep& basis) {
@@ -106,8 +106,8 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
                                 one.assumptions.wires_of, basis.link.text()));
   if (!basis.is_timed() && !basis.pipeline)
     lines.push_back(
-        "in a graph no collective is timed: they take what they take alone, and slowed_ms is what the "
-        "measured step took beyond that and its step without communication");
+        "in a graph no collective is timed: each takes as long as alone, and slowed_ms has the rest of the measured "
+        "step");
   if (basis.assumes_beside)
     lines.push_back("the record has no phases, and a usual share of the step hides collectives");
   if (basis.experts && one.forecasts.back().ranks > 1)
@@ -143,10 +143,9 @@ std::vector<std::string> assumed(const FamilyForecast& one) {
     overlaps = overlaps || (step.overlaps() && one.from.contains(step.ranks));
   if (overlaps)
     lines.push_back(
-        "collectives beside the computation have equal sizes and become ready at equal intervals; nothing hides the "
-        "last one (of fsdp the first and the last, of rows in chunks each exchange's last); slowed_ms has the rest, "
-        "such as shrinking buckets or an update "
-        "beside the last ones");
+        "collectives beside the computation have equal sizes and become ready at equal intervals. The last one is "
+        "exposed (of fsdp also the first, of rows in chunks each exchange's last). Unequal buckets and updates beside "
+        "them are in slowed_ms");
   if (!one.family->taken_to_agree.empty())
     lines.push_back(fmt::format("records that do not say these parameters agree with those that do: {}",
                                 fmt::join(one.family->taken_to_agree, ", ")));

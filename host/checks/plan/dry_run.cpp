@@ -43,7 +43,7 @@ std::vector<std::string> notes_on(const experiment::OutputSettings& output) {
   for (const std::string& column : output.reported_columns)
     notes.push_back(
         fmt::format("column '{}' of [output] columns is unknown to assay: it stays empty unless the program reports a "
-                    "phase or a metric of that name; a metric of steps needs a statistic, as {}.mean",
+                    "phase or a metric of that name (a metric of steps is {}.mean)",
                     one_line(column), one_line(column)));
   return notes;
 }

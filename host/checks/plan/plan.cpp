@@ -71,10 +71,10 @@ std::vector<std::string> notes_on_limit(const CasesPlan& plan) {
     return {
         "[run] memory_limit is of the host's memory, which is not planned: a case that fits here can be oom by that "
         "limit"};
-  return {fmt::format(
-      "{} of {} cases {} [run] memory_limit, which fits is compared with, too; the limit includes the memory of the "
-      "verification, which is not planned: with a limit little above process peak a case is oom though it fits here",
-      limited, cases.size(), limited == 1 ? "has a" : "have a")};
+  return {
+      fmt::format("{} of {} cases {} [run] memory_limit, which also limits the verification. A plan does not include "
+                  "that: leave room above process peak, or a case that fits here may be oom",
+                  limited, cases.size(), limited == 1 ? "has a" : "have a")};
 }
 
 // By the stated work of a step at the device's peaks, and what a rank has to send at the link's. Where no work is

@@ -185,18 +185,16 @@ std::string sentence_on(WhyNoTime why, const std::vector<const PlannedCase*>& ca
       return none + "the earlier cases with the same choices, switches and ranks cannot be planned themselves\n";
     case WhyNoTime::no_peaks:
       return fmt::format(
-          "{}{} states no peaks for the operations of the earlier cases, so their times cannot be scaled; "
-          "`assay describe-device --device {} --from RUN --output FILE` writes the peaks that a run has measured, "
-          "and --device-file FILE plans with them\n",
+          "{}{} has no peaks for the operations of the earlier cases, so their times cannot be scaled. Write measured "
+          "ones with `assay describe-device --device {} --from RUN --output FILE`, then plan with --device-file FILE\n",
           none, device.file, device.kind);
     case WhyNoTime::too_far: break;
   }
   double farthest = 1;
   for (const PlannedCase* c : cases) farthest = std::max(farthest, c->beyond);
   return fmt::format(
-      "{}larger or smaller than every earlier case with the same choices, switches and ranks by a factor of more than "
-      "{:.0f} "
-      "(up to {}); a run of a nearer size, given by --from, allows one\n",
+      "{}every earlier case with the same choices, switches and ranks is over {:.0f} times larger or smaller (up to "
+      "{}). Add a run of a nearer size with --from\n",
       none, most_beyond, group_thousands(fmt::format("{:.0f}", farthest)));
 }
 

@@ -50,13 +50,13 @@ void leave_out(const Peak& peak, double rate, CaseResult& result) {
   const double share = rate / *peak.gflop_per_s;
   if (share <= most_of_a_disturbed_peak)
     return result.note(
-        fmt::format("the peak of {:.4g} GFLOP/s that was measured after the steps is below the steps' {:.4g} GFLOP/s, "
-                    "so it is left out: other programs took the processors meanwhile, or the clocks had dropped",
+        fmt::format("the peak measured after the steps, {:.4g} GFLOP/s, is below the steps' {:.4g} GFLOP/s and is left "
+                    "out: other programs took the processors, or the clocks had dropped",
                     *peak.gflop_per_s, rate));
   std::string text = fmt::format(
-      "suspicious: the steps' {:.4g} GFLOP/s are {:.3g} times the peak of {:.4g} GFLOP/s that was measured after them, "
-      "which is more than other programs or dropped clocks explain. A step may have skipped work, or the workload "
-      "states too many operations; do not rely on the times until the cause is known",
+      "suspicious: the steps' {:.4g} GFLOP/s are {:.3g} times the peak of {:.4g} GFLOP/s measured after them, more "
+      "than other programs or dropped clocks explain. A step may have skipped work, or the workload states too many "
+      "operations. Find the cause before you rely on the times",
       rate, share, *peak.gflop_per_s);
   if (result.validity) {
     result.validity->verdict = std::max(result.validity->verdict, ValidityVerdict::unknown);

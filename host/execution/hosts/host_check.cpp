@@ -167,8 +167,8 @@ std::vector<std::string> problems_in(const Json& answer, const HostCheck& check,
     add(problem);
   else if (found.at("seen") != check.shared_text)
     add(
-        fmt::format("the results folder {} is not the one that {} sees: a file written there does not appear here; "
-                    "choose a folder on a file system that all hosts share, with --output DIR or [output] dir",
+        fmt::format("the results folder {} is not the one that {} sees; choose one that all hosts share, with --output "
+                    "DIR or [output] dir",
                     check.shared.string(), first.name));
   return problems;
 }

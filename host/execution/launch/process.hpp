@@ -5,6 +5,7 @@
 // no core file, and has default signal handling. Its parent is a keeper (launch/keeper.hpp): neither the worker nor
 // anything that it has started outlives this host, however the host ends.
 #pragma once
+#include <fmt/format.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -69,7 +70,7 @@ class Process {
   void continue_keeper() const noexcept;
   int end_fd() const { return channel_.get(); }  // readable once the process has ended
   // "NAME=value", in the environment of the worker and of all that it starts.
-  std::string tag_entry() const { return std::string(worker_tag_variable) + "=" + tag_; }
+  std::string tag_entry() const { return fmt::format("{}={}", worker_tag_variable, tag_); }
   int event_fd() const { return event_fd_.get(); }  // non-blocking
   std::uint64_t log_begin_offset() const { return log_->begin_offset(); }
   // The log lost so much to its limit; known once the process is reaped.

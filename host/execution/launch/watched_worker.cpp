@@ -135,8 +135,8 @@ void WatchedWorker::check_memory(WatchClock::time_point now) {
 std::string WatchedWorker::describe_least_limit(Stage stage) const {
   if (stage == Stage::verify && steps_bytes_ > 0)
     return fmt::format(
-        "; before, the case itself was seen to hold {} at most: its verification needs a limit above the {} that it "
-        "had when it was ended, and perhaps more",
+        "; the case itself held {} at most; its verification needs a limit above the {} held when it was ended, "
+        "perhaps more",
         bytes_text(steps_bytes_), bytes_text(rss_at_end_bytes_));
   if (own_bytes_ > *request_.memory_limit_bytes / 2)
     return fmt::format(

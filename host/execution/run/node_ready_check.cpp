@@ -47,11 +47,10 @@ void check_program(const NodeReadyQuestion& question, shard::NodeReady& ready) {
   const std::string& wanted = question.plan.promised.program_hash;
   if (wanted.empty()) return;
   if (const std::string found = sha256_of_file("/proc/self/exe"); found != wanted)
-    ready.problems.push_back(
-        fmt::format("{} in the container is another program than the one that submitted: SHA-256 {} there, {} here; "
-                    "submit with the "
-                    "program of the image, or leave out the site file's path of assay where containers mount this one",
-                    fs::read_symlink("/proc/self/exe").string(), short_hash(found), short_hash(wanted)));
+    ready.problems.push_back(fmt::format(
+        "{} in the container is another program than the one that submitted: SHA-256 {} there, {} here; "
+        "submit with the image's program, or leave `assay` out of the site file where containers mount this one",
+        fs::read_symlink("/proc/self/exe").string(), short_hash(found), short_hash(wanted)));
 }
 
 // Each device that a case of the shard names.

@@ -116,7 +116,7 @@ class Planner {
     const bool wants_copies = planned.values.run.copies;
     if (schema.ranks == plugin::RanksAre::copies && !wants_copies)
       return Refusal{record::Status::unsupported,
-                     fmt::format("run.ranks: ranks of workload '{}' do not work together: {} of them would each do the "
+                     fmt::format("run.ranks: ranks of workload '{}' do not work together: each of {} would do the "
                                  "whole work; set run.ranks = 1, or run.copies = true to run {} copies side by side",
                                  schema.id, planned.ranks, planned.ranks)};
     if (schema.ranks == plugin::RanksAre::cooperating && wants_copies)

@@ -49,8 +49,8 @@ void Connection::prove_each_other(std::string_view token, Deadline deadline) {
     throw RefusedError(fmt::format("{}: wrong token: this key-value service belongs to another launch", peer_));
   if (!verdict || !is_same_proof(verdict->proof, secrets.server_proof))
     throw RefusedError(
-        fmt::format("{} does not prove that it knows the token: it is not rank 0 of this launch, and nothing was taken "
-                    "from it; end what listens there, or choose another port",
+        fmt::format("{} does not prove that it knows the token, so it is not rank 0 of this launch; end what listens "
+                    "there, or choose another port",
                     peer_));
   sealer_.emplace(secrets.to_server);
   opener_.emplace(secrets.to_client);

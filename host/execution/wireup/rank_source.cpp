@@ -205,9 +205,8 @@ std::string job_by_row(const Launcher& row, const Variables& variables, const La
   if (!job.empty()) return kind + "-" + job;
   if (row.may_lack_job)
     throw WireupError(
-        fmt::format("{} is '{}' and {} is '{}', but nothing distinguishes this launch from others (on one machine a "
-                    "local size would); set "
-                    "ASSAY_RENDEZVOUS to HOST:PORT of the machine with rank 0, the same in all processes",
+        fmt::format("{} is '{}' and {} is '{}', but no variable identifies this launch. Set ASSAY_RENDEZVOUS to "
+                    "HOST:PORT of rank 0's machine, the same in all processes",
                     row.rank, launched.rank, row.size, launched.size));
   throw WireupError(fmt::format(
       "{} is set, but {} is not; it distinguishes this launch from others. Start the ranks with {}'s launcher itself",

@@ -112,8 +112,8 @@ assay_status CaseMemory::allocate(assay_memory_kind kind, std::size_t bytes, std
                           in_mib(peak))
             : fmt::format("the case fits (its process held {:.0f} MiB at most), but [run] memory_limit", in_mib(peak));
     messages_.set(
-        fmt::format("{} leaves no room for the {} of {} ({}) of its verification: until then it needed a limit of "
-                    "more than {:.0f} MiB, and the rest of the verification may need more; memory held now: {}",
+        fmt::format("{} leaves no room for the {} of {} ({}) of its verification. Up to here it needs a limit of more "
+                    "than {:.0f} MiB, later perhaps more. Memory held now: {}",
                     of_case, wanted, kind_name, label,
                     std::floor(std::max(least_mib, in_mib(static_cast<std::size_t>(peak)))), held_by_kind()));
     return ASSAY_OUT_OF_MEMORY;

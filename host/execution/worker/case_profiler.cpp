@@ -66,8 +66,8 @@ void CaseProfiler::start_range() {
   if (profiler_ && !is_counted_ && device_.is_observed()) {
     profiler_ = nullptr;
     return note(
-        "profile: the steps are those of other processes, and this one has nothing on the device: a range for "
-        "the profiler is the program's to begin and to end (cudaProfilerStart, cudaProfilerStop)");
+        "profile: the steps run in other processes, so the program must begin and end the profiler's range itself "
+        "(cudaProfilerStart, cudaProfilerStop)");
   }
   if (profiler_ && !is_counted_ &&
       !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))

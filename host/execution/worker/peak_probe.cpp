@@ -54,8 +54,8 @@ CheckedPeak checked_peak(const std::function<std::optional<record::Peak>()>& try
   }
   if (is_exceeded() && !is_contended())
     checked.mistake = fmt::format(
-        "the steps did {:.4g} GFLOP/s and the device at most {:.4g} in {} trials after them: a step did not do its "
-        "work, or the workload states more operations than it does",
+        "the steps did {:.4g} GFLOP/s and the device at most {:.4g} in {} trials after them: a step skipped work, or "
+        "the workload states too many operations",
         gflop_per_s, *checked.peak->gflop_per_s, most_trials);
   return checked;
 }

@@ -16,8 +16,8 @@ void tell_rank_kind(const CaseSpec& spec, const plugin::WorkloadSchema& schema, 
                     count));
   } else if (schema.ranks == plugin::RanksAre::unsaid) {
     result.note(
-        fmt::format("the plugin was built for ABI 1.{}, which cannot say whether ranks work together: if they do "
-                    "not, rates count the same work {} times; build it with this SDK, or set run.copies = true",
+        fmt::format("the plugin was built for ABI 1.{}, which cannot say whether ranks work together. If they do not, "
+                    "rates count the same work {} times: build it with this SDK, or set run.copies = true",
                     abi_minor, count));
   }
 }

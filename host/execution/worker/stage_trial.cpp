@@ -47,8 +47,8 @@ std::string mistake_in(const StageTrial& trial) {
   const double other = *std::min_element(trial.other_s.begin(), trial.other_s.end());
   if (other < shortest_s || measured >= least_share * other) return "";
   return fmt::format(
-      "measured steps were taken in turns with others, {} times {} of each: the slowest measured ones took {:.3g} ms, "
-      "the fastest others {:.3g} ms: a measured step skips work",
+      "in {} turns of {} measured and other steps the slowest measured ones took {:.3g} ms, the fastest others {:.3g} "
+      "ms: a measured step skips work",
       trial.measured_s.size(), trial.steps_together, measured * 1e3, other * 1e3);
 }
 
@@ -62,8 +62,8 @@ std::string mistake_in(std::vector<double> measured_s, const std::vector<double>
   const double shortest = *std::min_element(anew_s.begin() + 1, anew_s.end());
   if (!is_suspicious(measured_s, shortest)) return "";
   return fmt::format(
-      "a quarter of the measured steps took at most {:.3g} ms, but the first steps of a new object of the workload "
-      "took at least {:.3g} ms each: a measured step skips work",
+      "a quarter of the measured steps took at most {:.3g} ms, but a new object's first steps took at least {:.3g} ms "
+      "each: a measured step skips work",
       quarter_of(measured_s) * 1e3, shortest * 1e3);
 }
 

@@ -144,7 +144,7 @@ RepeatedSteps compare_repeated(const StepAccount& account, const TimedSteps& tim
     result.mistake = in_words(*found, account, timed.before_window);
   } else if (is_too_long()) {
     result.mistake = fmt::format(
-        "a measured step took {:.4g} ms, but each of the first {} steps {:.4g} ms when repeated and waited for: the "
+        "a measured step took {:.4g} ms, but the first {} steps took {:.4g} ms each when repeated and awaited: the "
         "time of a step does not include its work",
         timed.step_s * 1e3, compared, shortest_s / static_cast<double>(compared) * 1e3);
   }

@@ -29,11 +29,12 @@ void WorkloadObject::refuse_device() const {
     throw CaseFailure{record::Status::unsupported,
                       fmt::format("workload '{}' does not run on device '{}'", schema_.id, spec_.device_kind)};
   if (schema_.steps_elsewhere && spec_.plan().cold_cache && spec_.device_kind != "cpu")
-    throw CaseFailure{record::Status::unsupported,
-                      fmt::format("[measure] cold_cache = true: the steps of '{}' run in other processes, and emptying "
-                                  "the caches from this one would make the device change between processes in each "
-                                  "step; let the program empty them, and leave out cold_cache",
-                                  schema_.id)};
+    throw CaseFailure{
+        record::Status::unsupported,
+        fmt::format(
+            "[measure] cold_cache = true: the steps of '{}' run in other processes. Emptying the caches from this one "
+            "would make the GPU switch processes in each step: leave out cold_cache, and let the program empty them",
+            schema_.id)};
 }
 
 bool WorkloadObject::takes_steps_after_finish() const { return abi_minor() >= first_minor_with_steps_after_finish; }

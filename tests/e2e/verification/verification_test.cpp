@@ -133,9 +133,8 @@ TEST_F(Verification, WithoutRoomBelowTheMemoryLimitSaysALowerBoundOfWhatItNeeds)
                            1);
   EXPECT_EQ(r["status"], "oom");
   EXPECT_EQ(r["stage"], "verify");
-  EXPECT_PRED2(contains, r["reason"], "of its verification: until then it needed a limit of more than ");
-  EXPECT_PRED2(contains, r["reason"],
-               " MiB, and the rest of the verification may need more; memory held now: parameters ");
+  EXPECT_PRED2(contains, r["reason"], "of its verification. Up to here it needs a limit of more than ");
+  EXPECT_PRED2(contains, r["reason"], " MiB, later perhaps more. Memory held now: parameters ");
 }
 
 }  // namespace

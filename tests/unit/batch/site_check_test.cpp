@@ -47,7 +47,7 @@ TEST(CheckOfGpus, ASiteThatAsksForNoneOfItsPartitionsGpusHearsOfIt) {
   ASSERT_TRUE(note);
   EXPECT_TRUE(note->starts_with("nodes of the partition 'gpu' have 8 GPUs, and s.toml asks for none: its jobs may see"))
       << *note;
-  EXPECT_NE(note->find("set [slurm] gpus_per_node = 8"), std::string::npos) << *note;
+  EXPECT_NE(note->find("For GPUs set [slurm] gpus_per_node = 8"), std::string::npos) << *note;
   site.container.image = "i";
   EXPECT_NE(note_on_gpus(site, nodes())->find("its jobs, and containers in them, may see"), std::string::npos);
   slurm_of(site).partition.clear();

@@ -183,10 +183,10 @@ TEST_F(SidesCompared, ALossAfterOtherNumbersOfStepsIsNotJudged) {
   EXPECT_NEAR(*other.ratio, 6.5712 / 6.7595, 1e-9);
   EXPECT_TRUE(what_would_settle(compare_sides(two({trained(2, 1, 6.7)}, {trained(2, 4, 6.5)}), options), "").empty())
       << "more runs would not tell";
-  EXPECT_EQ(other.notes, (std::vector<std::string>{
-                             "loss is of the state after all steps, but their number differs (unrecorded + "
-                             "measured): 2 + 100 in A, 5 + 100 in B; compare runs with the same steps, and the same "
-                             "warmup of 0 or at least 5"}));
+  EXPECT_EQ(other.notes,
+            (std::vector<std::string>{"loss depends on the number of steps, which differs (unrecorded + measured): 2 + "
+                                      "100 in A, 5 + 100 in B; compare runs with the same steps, and the same "
+                                      "warmup of 0 or at least 5"}));
   EXPECT_EQ(entry_of(trained(2, 1, 6.5), trained(2, 4, 6.5)).verdict, "same") << "of a pass without updates";
   EXPECT_EQ(entry_of(trained(2, 4, 6.7595), trained(2, 4, 6.5712)).verdict, "lower");
   EXPECT_EQ(entry_of(trained(20, 9, 6.7595), trained(20, 4, 6.5712)).verdict, "lower") << "the last of the warm-up";

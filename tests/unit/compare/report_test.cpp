@@ -91,10 +91,10 @@ TEST_F(Report, AVerdictWithoutAnIntervalSaysWhyAndWhatToRun) {
   std::vector<Side> sides{side_of(0, {run_of({record_of({}, {100})})}),
                           side_of(1, {run_of({record_of({}, machine_.steps(100, 30, {}))})})};
   const std::string text = comparison_text(compare_sides(std::move(sides), one_state()), {}, 300);
-  EXPECT_TRUE(has(text,
-                  "[1] no interval, and so no verdict: A has a single step, which does not say how much steps "
-                  "differ by chance; more steps (--set measure.steps=30) or several runs a side show it: assay compare "
-                  "A1,A2,A3 B1,B2,B3"))
+  EXPECT_TRUE(
+      has(text,
+          "[1] no interval, so no verdict: A has a single step, which does not show how much steps differ by chance. "
+          "Compare more steps (--set measure.steps=30) or several runs a side: assay compare A1,A2,A3 B1,B2,B3"))
       << text;
   EXPECT_FALSE(has(text, "How to settle")) << text;
 }

@@ -78,7 +78,7 @@ TEST(Plan, RanksThatDoNotWorkTogetherAreRefusedUnlessCopiesAreAskedFor) {
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->status, record::Status::unsupported);
   EXPECT_EQ(refusal->reason,
-            "run.ranks: ranks of workload 'demo' do not work together: 2 of them would each do the whole work; set "
+            "run.ranks: ranks of workload 'demo' do not work together: each of 2 would do the whole work; set "
             "run.ranks = 1, or run.copies = true to run 2 copies side by side");
   const std::string hash = plan_one(machine, c).hash;
   c.run.copies = true;

@@ -121,7 +121,7 @@ TEST(StepAccount, ATimeHoldsTheWorkOfItsStep) {
   EXPECT_EQ(repeated(timed, {{3, 2}}, 0.1, 0.5).result.mistake, "");
   const Repeated longer = repeated(timed, {{3, 2}}, 0.1, 2);
   EXPECT_EQ(longer.result.mistake,
-            "a measured step took 100 ms, but each of the first 2 steps 1000 ms when repeated and waited for: the time "
+            "a measured step took 100 ms, but the first 2 steps took 1000 ms each when repeated and awaited: the time "
             "of a step does not include its work");
   EXPECT_EQ(longer.repetitions, 5u);
   EXPECT_EQ(repeated(timed, {{3, 2}}, 1e-6, 0.01).result.mistake, "");  // waits between short steps
@@ -173,10 +173,10 @@ TEST(StageTrial, FindsWhatStopsWorkingForGood) {
   EXPECT_FALSE(is_suspicious({1e-3, 1e-3, 9e-4, 1e-3}, 1e-3));
   EXPECT_FALSE(is_suspicious({1e-7}, std::numeric_limits<double>::quiet_NaN()));
   EXPECT_FALSE(is_suspicious({1e-8}, 1e-5));  // calls, not steps
-  EXPECT_EQ(
-      mistake_in(std::vector{1e-7, 1e-7, 1e-7}, {5e-2, 1e-3, 2e-3}),
-      "a quarter of the measured steps took at most 0.0001 ms, but the first steps of a new object of the workload "
-      "took at least 1 ms each: a measured step skips work");
+  EXPECT_EQ(mistake_in(std::vector{1e-7, 1e-7, 1e-7}, {5e-2, 1e-3, 2e-3}),
+            "a quarter of the measured steps took at most 0.0001 ms, but a new object's first steps took at least 1 ms "
+            "each: a "
+            "measured step skips work");
   EXPECT_EQ(mistake_in(std::vector{1e-3, 1e-3}, {5e-2, 1e-3, 2e-3}), "");
   EXPECT_EQ(mistake_in(std::vector{1e-7, 1e-7}, {5e-2}), "");  // a first step does not count
 }
@@ -200,8 +200,8 @@ TEST(Peak, ThatStepsExceedEachTimeMakesThemWrong) {
   const auto at_most_100 = [] { return std::optional(peak_of(100)); };
   const CheckedPeak checked = checked_peak(at_most_100, 130, [] { return false; });
   EXPECT_EQ(checked.mistake,
-            "the steps did 130 GFLOP/s and the device at most 100 in 8 trials after them: a step did not do its work, "
-            "or the workload states more operations than it does");
+            "the steps did 130 GFLOP/s and the device at most 100 in 8 trials after them: a step skipped work, or the "
+            "workload states too many operations");
   EXPECT_EQ(checked_peak(at_most_100, 130, [] { return true; }).mistake, "");  // others had the processors
   EXPECT_EQ(checked_peak(at_most_100, 120, [] { return false; }).mistake, "");
   EXPECT_EQ(checked_peak([] { return std::optional<record::Peak>(); }, 130, [] { return false; }).mistake, "");
