@@ -111,8 +111,10 @@ set(assay_sdk_precompiled algorithm array atomic chrono cmath cstddef cstdint cs
     functional initializer_list limits map memory mutex numeric optional set span sstream stdexcept string string_view thread tuple
     type_traits utility vector)
 
-# ccache looks into what the preprocessor says, which must not repeat the precompiled headers.
-set(assay_pch_options "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>")
+# ccache looks into what the preprocessor says, which must not repeat the precompiled headers. Those of clang that it has
+# kept are of another date than the file that CMake has written: clang must not compare them.
+set(assay_pch_options "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>"
+                      "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 
 function(assay_precompile target)
   if(ASSAY_PCH)

@@ -19,6 +19,8 @@ target_compile_features(assay_build_options INTERFACE cxx_std_20 c_std_11)
 target_compile_options(
   assay_build_options
   INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wpedantic;-Wno-missing-field-initializers>"
+            # Its warnings are of pragmas that g++ has, and of braces that initialisers of arrays may leave out.
+            "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-unknown-pragmas;-Wno-missing-braces>"
             "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>"
             "$<$<AND:$<BOOL:${ASSAY_WERROR}>,$<COMPILE_LANGUAGE:C,CXX>>:-Werror>"
             "$<$<AND:$<BOOL:${ASSAY_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings;-Xcompiler=-Werror>")

@@ -3,6 +3,7 @@
 # Sourced, not run. Everything it says goes to stderr; stdout belongs to the program that is run in the end.
 #
 #   ensure_packages PACKAGE...   installs those that are missing, or prints the command and exits 2
+#   try_sanitizing_packages      installs what clang++ needs to compile build/dev; goes on where it cannot
 #   build_preset PRESET [TARGET...]
 #                                configures build/PRESET and builds these targets, or all; what the tools say goes to
 #                                build/PRESET/build.log. Where there is an nvcc 13, brings cudnn-frontend's headers first
@@ -118,6 +119,31 @@ ensure_packages() { # PACKAGE...
     die 1 "installing packages failed, see above (all of it: $log). On Ubuntu, 'universe' must be enabled."
   fi
   rm -f -- "$log"
+}
+
+# Packages that build/dev does without. The name of clang's runtime has clang's version. They are tried until build/dev is
+# configured, so that a machine without them is not asked at each call.
+try_sanitizing_packages() {
+  [[ ${ASSAY_SKIP_PACKAGES:-0} != 1 && -z ${CC:-}${CXX:-} ]] && command -v apt-get >/dev/null || return 0
+  ! grep -qs '^compilers ' "$assay_root/build/dev/.configured" || return 0
+  local -a as_root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 0
+    as_root=(sudo -n)
+  fi
+  local why='' package
+  ! clang_sanitizes || return 0
+  say "installing clang, which compiles build/dev in less time"
+  for package in clang libomp-dev 'libclang-rt-%s-dev'; do
+    [[ $package != *%s* ]] || package=${package/\%s/$(clang++ -dumpversion 2>/dev/null | cut -d. -f1)}
+    # The lists that are there may be out of date, or none.
+    try_package "$package" || { "${as_root[@]}" apt-get update && try_package "$package"; } || return 0
+  done >/dev/null 2>&1 </dev/null
+}
+
+try_package() { # PACKAGE, with `as_root` set
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$1"
 }
 
 has_service() { # NAME
@@ -259,6 +285,55 @@ cuda_options() { # PRESET
   printf '%s\n' "-DASSAY_QUICK_KERNELS=$quick"
 }
 
+# ---- sanitizers --------------------------------------------------------------------------------------------------------
+
+# Whether the clang++ of this machine compiles, links and runs what build/dev needs. Its packages come apart: the runtime of
+# the sanitizers and OpenMP may be missing. Otherwise sets `why`.
+clang_sanitizes() { # with `why` declared
+  if ! command -v clang++ >/dev/null || ! command -v clang >/dev/null; then
+    why='clang is not installed'
+    return 1
+  fi
+  local work text
+  work=$(mktemp -d) || return 1
+  cat >"$work/probe.cpp" <<'TEXT'
+#include <omp.h>
+#include <vector>
+static_assert(__clang_major__ >= 14, "expected clang 14 or later");
+int main() {
+  std::vector<int> thread(4);
+#pragma omp parallel for
+  for (int i = 0; i < 4; ++i) thread[i] = omp_get_thread_num();
+  return thread[0];
+}
+TEXT
+  if text=$({ clang++ -std=c++20 -fsanitize=address,undefined -fopenmp "$work/probe.cpp" -o "$work/probe" &&
+    "$work/probe"; } 2>&1); then
+    rm -rf -- "$work"
+    return 0
+  fi
+  rm -rf -- "$work"
+  why="clang++ fails: $(grep -m 1 . <<<"${text//"$work/"/}" || echo 'without a message')"
+  return 1
+}
+
+# Sets `sanitizing` to the clang++ that compiles build/dev, in two thirds of the time that g++ takes, and links the program
+# that build/ci makes for it: one process has the sanitizers' runtime of one compiler. Empty, with `why` set, where the
+# compiler of the other builds does it; without a reason where the user has chosen that one.
+choose_sanitizing_compiler() { # PRESET, with folder set
+  sanitizing='' why=''
+  [[ $1 == @(ci|dev) && -z ${CC:-}${CXX:-} ]] || return 0
+  # The folder remembers a clang that has passed: to ask it takes a third of a second.
+  local tried=$folder/.sanitizes clang
+  clang=$(readlink -f -- "$(command -v clang++ || true)" || true)
+  if [[ -z $clang || $(cat -- "$tried" 2>/dev/null) != "$clang" ]]; then
+    rm -f -- "$tried"
+    clang_sanitizes || return 0
+    printf '%s\n' "$clang" >"$tried"
+  fi
+  sanitizing=$(command -v clang++)
+}
+
 # ---- building ----------------------------------------------------------------------------------------------------------
 
 # Compilers at once: as many as there are CPUs, and one per 1.5 GiB of the memory that is free, as far as the container
@@ -297,10 +372,17 @@ logged() { # COMMAND...
   fi
 }
 
+# A build folder remembers its compilers: for others it is configured afresh.
+compilers() { # PRESET, with sanitizing set
+  local of_preset=''
+  [[ $1 != dev ]] || of_preset=$sanitizing
+  printf '%s' "compilers ${CC:-} ${CXX:-} $of_preset"
+}
+
 # All that decides how a build folder is configured, apart from what CMake itself watches.
-configuration() { # PRESET, with cuda and launcher set
+configuration() { # PRESET, with cuda, launcher and sanitizing set
   printf '%s\n' "preset $1" "source $assay_root" "launcher ${launcher[*]}"
-  printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "CC ${CC:-} CXX ${CXX:-}"
+  printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "$(compilers "$1")" "sanitizers by $sanitizing"
   # Without CUDA at first, and with it once its last part is there.
   printf '%s\n' "cuda ${cuda[*]} $(nvcc_13 || true) ${CUDAHOSTCXX:-} ${CUDAARCHS:-}"
   printf '%s\n' "unit tests ${assay_unit_tests:-ON}" "operations' tests of build/ci"
@@ -309,11 +391,18 @@ configuration() { # PRESET, with cuda and launcher set
   sha256sum <"$assay_root/CMakePresets.json"
 }
 
-configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
+configure() { # [--fresh]; with preset, folder, log, cuda, launcher and sanitizing set
+  local -a sanitized=()
+  grep -qsxF -- "$(compilers "$preset")" "$folder/.configured" || set -- --fresh
   rm -f -- "$folder/.configured"
   # The tests of operations are compiled once, in the preset ci, which scripts/test builds first.
-  local -a sanitized=()
-  [[ $preset != dev ]] || sanitized=("-DASSAY_CONFORMANCE_PROGRAM=$assay_root/build/ci/bin/assay_conformance_sanitized")
+  case $preset in
+    ci) sanitized=("-DASSAY_SANITIZER_LINKER=$sanitizing") ;;
+    dev)
+      sanitized=("-DASSAY_CONFORMANCE_PROGRAM=$assay_root/build/ci/bin/assay_conformance_sanitized")
+      [[ -z $sanitizing ]] || sanitized+=("-DCMAKE_C_COMPILER=$(command -v clang)" "-DCMAKE_CXX_COMPILER=$sanitizing")
+      ;;
+  esac
   logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" "${cuda[@]}" \
     "-DASSAY_UNIT_TESTS=${assay_unit_tests:-ON}" "${sanitized[@]}" || return
   # A device that is no longer built must not be found.
@@ -339,6 +428,7 @@ build_preset() ( # PRESET [TARGET...]
   local preset=$1 folder=$assay_root/build/$1 log=$assay_root/build/$1/build.log
   shift
   local -a targets=("${@:-all}") cuda
+  local sanitizing why
   [[ ${ASSAY_CUDA:-AUTO} =~ ^(AUTO|ON|OFF)$ ]] || die 2 "ASSAY_CUDA is '$ASSAY_CUDA'; expected ON, OFF or AUTO"
   mapfile -t cuda < <(cuda_options "$preset")
   [[ -z ${cuda[*]} || ${cuda[0]} == -DASSAY_CUDA=OFF ]] || ensure_cudnn_frontend
@@ -362,6 +452,7 @@ build_preset() ( # PRESET [TARGET...]
     flock "$lock"
   fi
 
+  choose_sanitizing_compiler "$preset"
   : >"$log"
   # The rule of all targets is among the last lines: a file cut short lacks it, and would pass for one with no work.
   if ! grep -qs '^build all:' "$folder/build.ninja" ||
@@ -370,6 +461,8 @@ build_preset() ( # PRESET [TARGET...]
     if [[ ${cuda[0]:-} == -DASSAY_CUDA=OFF && ${ASSAY_CUDA:-AUTO} == AUTO ]] && nvcc_13 >/dev/null; then
       say "no GPU here: building for the CPU alone (ASSAY_CUDA=ON builds the CUDA device too; CUDAARCHS=90 for one GPU)"
     fi
+    [[ $preset != dev || -z $why ]] ||
+      say "g++ compiles build/dev, which takes longer than clang++ (packages clang, libclang-rt-*-dev, libomp-dev): $why"
     if ! configure; then
       : >"$log"
       configure --fresh || build_failed configuring

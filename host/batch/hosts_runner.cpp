@@ -196,7 +196,7 @@ class Runner {
       }
     }
     // Again for shards that others give back, as long as a host that has one may do so.
-    for (bool is_over = false; !is_over; is_over || (std::this_thread::sleep_for(look), true)) {
+    for (bool is_over = false; !is_over;) {
       for (std::int64_t task = 0; task < array.tasks; ++task) {
         if (is_told_to_end() || is_cancelled(array)) return;
         if (take(array, task) && !carry_out(array, task, group)) return;
@@ -204,6 +204,7 @@ class Runner {
       is_over = true;
       if (array.tasks > 0 && array.shape.node.empty() && has_health_check(array))
         for (std::int64_t task = 0; task < array.tasks && is_over; ++task) is_over = !may_be_given_back(array, task);
+      if (!is_over) std::this_thread::sleep_for(look);
     }
   }
 

@@ -33,7 +33,7 @@ struct Tables {
                              "with the last one")),
       assay::mesh::replica_params,
       assay::mesh::decoder_params(assay::models::model_params,
-                                  parallel::rank_execution_params_from<assay::workload::Execution::graph>,
+                                  parallel::rank_execution_params_from<assay::workload::Execution::graph>(),
                                   assay::train::elementwise_optimizer_params),
       parallel::product_params, parallel::gather_params, parallel::collective_params);
   static constexpr auto loss_metric =

@@ -147,7 +147,9 @@ TEST(Random, IntegersAreScaledPhilox) {
            {0, 10000}, {-5, 6}, {7, 8}, {-(1ll << 40), 1ll << 40}}) {
     const std::int64_t n = 20011;
     const DeviceTensor x(DType::i64, {n});
-    run([&] { backend().run(op::RandomIntegers{.x = x, .seed = seed, .stream = stream, .low = low, .high = high}); });
+    run([&, low = low, high = high] {
+      backend().run(op::RandomIntegers{.x = x, .seed = seed, .stream = stream, .low = low, .high = high});
+    });
     Values reference;
     __extension__ typedef unsigned __int128 Wide;
     for (std::int64_t i = 0; i < n; ++i) {

@@ -158,7 +158,7 @@ TEST(EightBit, TurnedRowsTakeTheirScalesWithThem) {
       shares.push_back(scale.back() * other.back());
     }
     const double most = *std::max_element(shares.begin(), shares.end());
-    const auto turned = [&](bool scaled) {
+    const auto turned = [&, rows = rows, width = width, places = places](bool scaled) {
       Values y(static_cast<std::size_t>(width * places));
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < width; ++c) {
@@ -301,7 +301,9 @@ TEST(EightBit, ResultsOfNormsAndSwiglu) {
       });
       // The halves of one buffer, in place, and apart.
       const DeviceTensor both(t, {rows, 2 * width}, random_values(t, 2 * rows * width, 4)), to(t, {rows, 2 * width});
-      const auto half = [&](const DeviceTensor& of, std::int64_t which) { return of->slice(1, which * width, width); };
+      const auto half = [width = width](const DeviceTensor& of, std::int64_t which) {
+        return of->slice(1, which * width, width);
+      };
       test_result_in_eight_bits("swiglu_backward", to, to, false, [&](const Tensor&, const op::EightBitRows& eight) {
         backend().run(op::SwigluBackward{.gate = half(both, 0),
                                          .up = half(both, 1),

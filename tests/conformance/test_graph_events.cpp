@@ -85,7 +85,7 @@ TEST(GraphEvents, AGraphDoesTheSameWithAndWithoutThem) {
     const CapturedSums captured(sums, beside);
     ASSERT_TRUE(captured);
     double launches = 0;
-    const auto launch_with = [&](int on) {
+    const auto launch_with = [&, sums = sums, beside = beside](int on) {
       EXPECT_EQ(graph_events()->record(Session::get().device(), on), ASSAY_OK);
       captured.launch();
       ++launches;

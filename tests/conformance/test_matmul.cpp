@@ -120,7 +120,9 @@ TEST(Matmul, HeadsByStrides) {
          std::initializer_list<std::array<std::int64_t, 4>>{{2, 9, 3, 10}, {1, 33, 4, 16}, {2, 64, 2, 64}}) {
       const Shape packed_shape = {batch, positions, 3 * heads, size};
       const DeviceTensor packed(t.input, packed_shape, random_values(t.input, elements(packed_shape), 4));
-      const auto view = [&](int which) { return packed->slice(2, which * heads, heads).transposed(1, 2); };
+      const auto view = [&, heads = heads](int which) {
+        return packed->slice(2, which * heads, heads).transposed(1, 2);
+      };
       const Tensor q = view(0), k = view(1), v = view(2);
       const std::int64_t count = batch * heads;
       const Form scores_options{false, true, 0.25F, false};

@@ -45,7 +45,9 @@ TEST(Muon, MomentumAndUpdateAsDefined) {
             parameter(t.parameter, {room}, p);
         const DeviceTensor update(t.update, {matrices, elements}), copy(DType::bf16, {room}),
             lr(DType::f32, {1}, {rate});
-        const auto view = [&](const DeviceTensor& of) { return with_step(of, matrices, elements, step); };
+        const auto view = [elements = elements, step = step](const DeviceTensor& of) {
+          return with_step(of, matrices, elements, step);
+        };
         run([&] {
           backend().run(op::MuonMomentum{.gradient = view(gradient),
                                          .momentum = view(momentum),

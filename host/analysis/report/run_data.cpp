@@ -108,10 +108,11 @@ Json same_json(const Records& records) {
   Json same = Json::array();
   const auto add = [&](auto member) {
     for (const auto& [key, value] : member(records.front().identity)) {
-      const bool is_same = std::all_of(records.begin(), records.end(), [&](const record::CaseRecord& record) {
+      const auto has_it = [&, &key = key, &value = value](const record::CaseRecord& record) {
         const Value* of_record = record::find(member(record.identity), key);
         return of_record && *of_record == value;
-      });
+      };
+      const bool is_same = std::all_of(records.begin(), records.end(), has_it);
       const std::string text = one_line(to_text(value));
       if (is_same && !text.empty()) same.push_back({key, text});
     }

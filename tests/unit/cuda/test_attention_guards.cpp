@@ -107,7 +107,7 @@ TEST(AttentionGuards, ServesTheShapesOfTheEncoderDecoder) {
   for (const float dropout : {0.0F, 0.1F})
     for (const bool backward : {false, true})
       for (const auto& [heads, depth] : {std::pair{4, 32}, {8, 64}, {12, 64}, {32, 64}}) {
-        const auto refusal = [&](std::int64_t queries, std::int64_t keys, bool causal) {
+        const auto refusal = [=, heads = heads, depth = depth](std::int64_t queries, std::int64_t keys, bool causal) {
           return attention_refusal({DType::f16, 128, heads, queries, keys, depth, causal, backward, dropout});
         };
         EXPECT_EQ(refusal(256, 256, false), "");
@@ -133,10 +133,11 @@ TEST(AttentionGuards, ServesDocumentsAlone) {
     EXPECT_EQ(refusal([](auto& o) { o.depth = 192, o.other_value_depth = 128; }), "");
     EXPECT_TRUE(says(refusal([](auto& o) { o.longest = 1; }), "one token each"));
   }
-  Tensor rows(nullptr, DType::bf16, {2, 64, 4, 16});
+  alignas(16) char memory[2 * 64 * 4 * 16 * 2] = {};  // of the larger shape
+  Tensor rows(memory, DType::bf16, {2, 64, 4, 16});
   EXPECT_EQ(attention_refusal("q", rows.slice(2, 1, 2), true), "");
   EXPECT_TRUE(says(attention_refusal("q", rows.slice(1, 0, 32), true), "from sequence to sequence"));
-  rows = Tensor(nullptr, DType::bf16, {1, 4, 64, 16}).transposed(1, 2);
+  rows = Tensor(memory, DType::bf16, {1, 4, 64, 16}).transposed(1, 2);
   EXPECT_EQ(attention_refusal("q", rows), "");
   EXPECT_TRUE(says(attention_refusal("q", rows, true), "heads lie beside each other"));
 }

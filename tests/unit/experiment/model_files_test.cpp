@@ -419,9 +419,8 @@ TEST_F(ModelFile, OfAnotherKindThanTheWorkloadsIsRefused) {
 TEST_F(ModelFile, AnswersInThePlaceOfAPresetAndBehindTheExperiment) {
   auto with_all = schema();
   for (const auto& [name, value] : read_model_configuration(llama.dump()).values) {
-    if (name == "experts" ||
-        std::any_of(with_all.params.begin(), with_all.params.end(), [&](const auto& p) { return p.name == name; }))
-      continue;
+    const auto is_it = [&name = name](const auto& param) { return param.name == name; };
+    if (name == "experts" || std::any_of(with_all.params.begin(), with_all.params.end(), is_it)) continue;
     plugin::ParamSpec spec;
     spec.name = name, spec.default_value = value;
     spec.type = std::holds_alternative<bool>(value)          ? plugin::ParamType::boolean

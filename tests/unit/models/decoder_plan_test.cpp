@@ -303,7 +303,7 @@ TEST(Decoder, RefusesShapesThatCannotBe) {
        {std::pair<bool models::DecoderConfig::*, const char*>{&models::DecoderConfig::post_norms, "of dense models"},
         {&models::DecoderConfig::norms_from_one, "residual_add"},
         {&models::DecoderConfig::scaled_embeddings, "tensor_parallel"}})
-    EXPECT_NE(refusal([&](auto& c) { c.*has = c.residual_in_products = true; }).find(lacks), std::string::npos);
+    EXPECT_NE(refusal([has = has](auto& c) { c.*has = c.residual_in_products = true; }).find(lacks), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.head_dim = 2, c.qk_norm = true; }).find("qk_norm of heads of 2 columns"),
             std::string::npos);
   EXPECT_EQ(refusal([](auto& c) { c.query_pre_attn_scalar = 1e-4; }), "nothing") << "in fp32";

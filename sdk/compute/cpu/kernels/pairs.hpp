@@ -29,11 +29,11 @@ ASSAY_INLINE void store_pairs(bf16* p, Pairs x, Whole) {
 
 template <int... I>
 ASSAY_INLINE Pairs apart(Vec low, Vec high, Lanes<I...>) {
-  return {__builtin_shuffle(low, high, IntVec{(2 * I)...}), __builtin_shuffle(low, high, IntVec{(2 * I + 1)...})};
+  return {__builtin_shufflevector(low, high, (2 * I)...), __builtin_shufflevector(low, high, (2 * I + 1)...)};
 }
 template <int first, int... I>
 ASSAY_INLINE Vec side_by_side(Pairs x, Lanes<I...>) {
-  return __builtin_shuffle(x.even, x.odd, IntVec{(first + I / 2 + I % 2 * lanes)...});
+  return __builtin_shufflevector(x.even, x.odd, (first + I / 2 + I % 2 * lanes)...);
 }
 ASSAY_INLINE Pairs load_pairs(const float* p, Whole) { return apart(load_vec(p), load_vec(p + lanes), AllLanes{}); }
 ASSAY_INLINE void store_pairs(float* p, Pairs x, Whole) {

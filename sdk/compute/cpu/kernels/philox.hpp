@@ -41,7 +41,7 @@ ASSAY_INLINE BlockVec blocks_from(uint64_t first, Lanes<I...>) {
 }
 template <int offset, int... I>
 ASSAY_INLINE BlockVec alternate(BlockVec a, BlockVec b, Lanes<I...>) {  // a[offset], b[offset], a[offset + 1], ...
-  return __builtin_shuffle(a, b, BlockVec{uint64_t((I & 1) * block_lanes + offset + I / 2)...});
+  return __builtin_shufflevector(a, b, ((I & 1) * block_lanes + offset + I / 2)...);
 }
 
 // Words of block_lanes * groups blocks. Several groups at once: the rounds of one wait for each other.

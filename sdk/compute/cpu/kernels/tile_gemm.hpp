@@ -95,8 +95,8 @@ ASSAY_INLINE void multiply_tiles(const Tiles& t, int rows, int columns, ReachOf 
 template <int distance, int... I>
 ASSAY_INLINE void exchange(Vec& low, Vec& high, Lanes<I...>) {
   const Vec a = low, b = high;
-  low = __builtin_shuffle(a, b, IntVec{((I & distance) ? lanes + (I ^ distance) : I)...});
-  high = __builtin_shuffle(a, b, IntVec{((I & distance) ? lanes + I : (I ^ distance))...});
+  low = __builtin_shufflevector(a, b, ((I & distance) ? lanes + (I ^ distance) : I)...);
+  high = __builtin_shufflevector(a, b, ((I & distance) ? lanes + I : (I ^ distance))...);
 }
 template <int distance>
 ASSAY_INLINE void exchange_all(Vec (&m)[lanes]) {

@@ -118,7 +118,7 @@ ASSAY_INLINE void each(int64_t n, Body body) {
 // ---- across lanes --------------------------------------------------------------------------------------------------
 template <int distance, int... I>
 ASSAY_INLINE Vec swap_lanes(Vec v, Lanes<I...>) {
-  return __builtin_shuffle(v, IntVec{(I ^ distance)...});
+  return __builtin_shufflevector(v, v, (I ^ distance)...);
 }
 ASSAY_INLINE Vec max_vec(Vec a, Vec b) { return a > b ? a : b; }
 ASSAY_INLINE float sum_lanes(Vec v) {

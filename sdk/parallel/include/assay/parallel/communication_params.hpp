@@ -19,11 +19,12 @@ inline constexpr auto rank_precision_params =
               .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16"));
 
 template <workload::Execution by_default>
-inline constexpr auto rank_execution_params_from =
-    table(Param::choice("execution", by_default, workload::executions)
-              .help("eager: operations and collectives are enqueued one by one; graph: on cuda the whole step, "
-                    "collectives included, is captured as one graph"));
-inline constexpr auto rank_execution_params = rank_execution_params_from<workload::Execution::eager>;
+consteval auto rank_execution_params_from() {
+  return table(Param::choice("execution", by_default, workload::executions)
+                   .help("eager: operations and collectives are enqueued one by one; graph: on cuda the whole step, "
+                         "collectives included, is captured as one graph"));
+}
+inline constexpr auto rank_execution_params = rank_execution_params_from<workload::Execution::eager>();
 inline constexpr auto library_params = table(
     Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"));
 // A size of buckets, from `least` on.
