@@ -46,7 +46,7 @@ TEST_F(HistoryData, HasTheRunsOfTheReportedCasesAlone) {
     ASSERT_EQ(json["series"].size(), 1u) << given;
     const Json& series = json["series"][0];
     EXPECT_EQ(series["label"], "size=small");
-    EXPECT_EQ(series["case_ids"], Json({0})) << given;
+    EXPECT_EQ(series["case_ids"], Json::array({0})) << given;
     ASSERT_EQ(series["points"].size(), 10u);
     EXPECT_EQ(series["points"][0][0], 1793534400) << "2026-11-01T12:00:00Z";
     EXPECT_NEAR(series["points"][9][1].get<double>(), 105, 3);
@@ -68,7 +68,7 @@ TEST_F(HistoryData, OfManyRunsTheNewestAreKeptAndTheChangeBeforeThemInWords) {
   const Json series = history_json(reported(last_.string()), 1)["series"][0];
   EXPECT_EQ(series["points"].size(), least_points_of_a_series);
   EXPECT_EQ(series["left_out"], 10);
-  EXPECT_EQ(series["case_ids"], Json({0}));
+  EXPECT_EQ(series["case_ids"], Json::array({0}));
   ASSERT_EQ(series["changes"].size(), 1u);
   EXPECT_FALSE(series["changes"][0].contains("at")) << series;
 }
