@@ -7,6 +7,7 @@
 #include "run/load_experiment.hpp"
 #include "shard/node_ready.hpp"
 #include "shard/shard_plan.hpp"
+#include "worker/answer.hpp"
 
 namespace assay::host::run {
 
