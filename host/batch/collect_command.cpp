@@ -63,7 +63,7 @@ std::vector<std::string> nodes_expected(const experiment::Experiment& experiment
   const std::set<std::string> open = nodes_still_open(status_of(run), experiment);
   std::erase_if(nodes, [&](const std::string& node) { return open.contains(node); });
   if (!open.empty() && !request.json)
-    fmt::print("\nstill to come, and not judged by what is missing: {}\n", fmt::join(open, ", "));
+    fmt::print("\nnodes still to come, and not judged by what is missing: {}\n", fmt::join(open, ", "));
   return nodes;
 }
 

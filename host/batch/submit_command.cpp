@@ -319,7 +319,8 @@ class SubmitCommand {
     write_round(run, submission, each.plan, site, fs::read_symlink("/proc/self/exe"), experiment.name);
     say_budgets(each.plan);
     queue(run, submission);
-    fmt::print("{} cases, {:.2f} node-hours by their budgets\n", experiment.cases.size(), each.plan.node_hours);
+    fmt::print("{} case{}, {:.2f} node-hours by their budgets\n", experiment.cases.size(),
+               experiment.cases.size() == 1 ? "" : "s", each.plan.node_hours);
   }
 
   // The folder is told first: whatever happens now, `assay submit RUN` goes on.
@@ -331,7 +332,9 @@ class SubmitCommand {
                    [](const std::string& line) { fmt::print("  {}\n", line); });
     } catch (const SchedulerError& e) {
       throw SchedulerError(
-          fmt::format("{}; queued jobs stay queued; continue with: assay submit {}", e.what(), run.string()));
+          fmt::format("{}; jobs that were taken stay queued; continue with: assay submit {}; if the request itself is "
+                      "refused, submit the corrected experiment instead",
+                      e.what(), run.string()));
     }
   }
 
@@ -435,15 +438,16 @@ class SubmitCommand {
           "[{}.limits] node_hours",
           status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours, site.kind()));
     if (request_.dry_run) {
-      fmt::print("{} cases would be submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
-                 plan.node_hours);
+      fmt::print("{} case{} would be submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
+                 chosen.size() == 1 ? "" : "s", plan.node_hours);
       return exit_ok;
     }
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
     for (const auto& [folder, moved] : by_shard) shard::mark_moved(folder, moved);
     write_round(run, submission, plan, site, fs::read_symlink("/proc/self/exe"), loaded.loaded->experiment.name);
     queue(run, submission);
-    fmt::print("{} cases submitted again, {:.2f} node-hours by their budgets\n", chosen.size(), plan.node_hours);
+    fmt::print("{} case{} submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
+               chosen.size() == 1 ? "" : "s", plan.node_hours);
     return exit_ok;
   }
 

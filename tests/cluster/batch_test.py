@@ -265,7 +265,7 @@ class NodesThatAreNotReady(batch.BatchTestCase):
         b.wait("n1 is done", lambda: b.counts() == {"ok": 1, "queued": 1})
         said = b.assay("collect", b.run_folder).out
         self.assertNotIn("exclude", said)
-        self.assertIn("still to come, and not judged by what is missing: n2", said)
+        self.assertIn("nodes still to come, and not judged by what is missing: n2", said)
         b.cancel()
         self.slurm.call("scancel", other)
         b.wait_over()

@@ -156,7 +156,7 @@ COLUMNS = [
 # Notes that come and go with the machine's rest. They are left out before notes, lines and cells are compared.
 NOTES_OF_NOISE = [
     r"the step time's cv is [\d.]+%, above 5%.*",
-    r"the step time drifts by [+-][\d.]+% from the first to the last third of the steps",
+    r"the step time drifts by [+-][\d.]+%(?: of the mean)? from the first to the last third of the steps",
     r"contended: .*",
     r"\d+ threads?: .* kept busy by other processes .*",
     r".* waited for the processors? .*",

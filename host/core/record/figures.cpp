@@ -53,8 +53,8 @@ std::vector<std::string> steadiness_notes(std::span<const double> step_ms) {
         fmt::format("the step time's cv is {:.1f}%, above {:.0f}%: more warm-up, more steps, or a quieter machine",
                     step.cv * 100, unsteady_cv * 100));
   if (const auto d = measure::drift(step_ms); d && std::abs(*d) > unsteady_cv)
-    notes.push_back(
-        fmt::format("the step time drifts by {:+.1f}% from the first to the last third of the steps", *d * 100));
+    notes.push_back(fmt::format(
+        "the step time drifts by {:+.1f}% of the mean from the first to the last third of the steps", *d * 100));
   return notes;
 }
 

@@ -171,12 +171,14 @@ std::optional<CachedAlgorithm> AlgorithmCache::find(const std::string& key) cons
 
 void AlgorithmCache::refuse_to_choose(const std::string& key) const {
   if (mode_ != AlgorithmMode::fixed) return;
-  throw Error(ASSAY_UNSUPPORTED,
-              fmt::format("{}: ASSAY_ALGORITHMS=fixed, but {} has no algorithm for it (device {}); run the case once "
-                          "without ASSAY_ALGORITHMS on this device, with free memory and without other users, or set "
-                          "the ASSAY_CACHE_DIR of such a run",
-                          key, file_.empty() ? "no folder for files of algorithms is known" : file_.string(),
-                          text_of(conditions_)));
+  throw Error(
+      ASSAY_UNSUPPORTED,
+      fmt::format(
+          "{}: ASSAY_ALGORITHMS=fixed, but {} (device {}); run the case once without ASSAY_ALGORITHMS on "
+          "this device, with free memory and without other users, or set the ASSAY_CACHE_DIR of such a run",
+          key,
+          file_.empty() ? "no folder for files of algorithms is known" : file_.string() + " has no algorithm for it",
+          text_of(conditions_)));
 }
 
 void AlgorithmCache::store(const std::string& key, const CachedAlgorithm& algorithm) {
