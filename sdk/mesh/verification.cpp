@@ -100,7 +100,7 @@ Verified DecoderRanks::check_replicas(const Launch& launch) {
   verification::check_broadcast(host_, name_ + ".broadcast", trainer_, steps_.communicator());
   begin_part(host_, "averages");
   const Verified average = check_gradients(launch);
-  check_reported_loss();
+  checked_loss(name_ + ".loss.averages");  // a rank's own loss is looked at by check_own_model
   begin_part(host_, "optimizer");
   trainer_.start();
   // The values are looked at when everything is gathered: a part that comes from another rank, or is not gathered, is
@@ -114,15 +114,20 @@ Verified DecoderRanks::check_replicas(const Launch& launch) {
           average.in_part || own.in_part};
 }
 
-// Each rank has a batch and a model here, and check_own_model looks at its own loss.
-void DecoderRanks::check_reported_loss() const {
-  if (strategy_.loss == ReportedLoss::of_rank) return;
+// To the last bits, which a comparison with another model's loss cannot be.
+double DecoderRanks::checked_loss(const std::string& name) const {
+  const double reported = reported_loss(name);
+  if (strategy_.loss == ReportedLoss::of_rank) return reported;
   constexpr double roundings = 1e-12;
-  double mean = 0;
-  const std::vector<double> losses = comm::exchange(host_, name_ + ".own_loss", trainer_.last_loss());
-  for (const double loss : losses) mean += loss / static_cast<double>(losses.size());
-  verification::require_loss("after a timed step the reported loss", reported_loss(name_ + ".loss.averages"),
-                             "the mean of the ranks'", mean, roundings);
+  const bool is_mean = strategy_.loss == ReportedLoss::mean_of_ranks;
+  double expected = 0;
+  const std::vector<double> losses = comm::exchange(host_, name + ".of_ranks", trainer_.last_loss());
+  for (const double loss : losses) expected += loss;
+  if (is_mean) expected /= static_cast<double>(losses.size());
+  if (!is_mean && !strategy_.trainer.has_terms()) expected /= strategy_.axes.replicas;
+  verification::require_loss("after a timed step the reported loss", reported,
+                             is_mean ? "the mean of the ranks'" : "the sum of the ranks'", expected, roundings);
+  return reported;
 }
 
 void DecoderRanks::check_axes() const {
@@ -155,7 +160,7 @@ Verified DecoderRanks::verify(const Launch& launch) {
   check_axes();
   const std::string measured = check_measured_weights();
   const auto check = [&](verification::SharedModel shared) {
-    shared.reported_loss = [this](const std::string& name) { return reported_loss(name); };
+    shared.reported_loss = [this](const std::string& name) { return checked_loss(name); };
     const Verified found = verification::check_whole_model(host_, name_, trainer_, shared, steps_, launch,
                                                            [&] { enqueue_step(train::StepMarks(launch)); });
     return Verified(measured + found.text, found.in_part);

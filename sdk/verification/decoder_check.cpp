@@ -106,6 +106,18 @@ Used parameters_of(const train::ParameterSet& set, const models::DecoderConfig& 
   return used;
 }
 
+// Each addition of a micro-batch's gradients rounds them in 16-bit formats. On a CPU in bf16 64 micro-batches left the
+// gradients of a step 0.013 from those of one, 256 left 0.025, 512 0.05 and 1,024 0.29: beyond what is tolerated.
+constexpr std::int64_t most_parts = 64;
+
+// Into how many parts the other path cuts a micro-batch, so that its micro-batches are other ones: 1 where it does not.
+std::int64_t parts_of_a_micro_batch(const models::DecoderConfig& c) {
+  if (c.accumulation_steps == 1) return 1;
+  for (std::int64_t parts = c.batch_size; parts > 1; --parts)
+    if (c.batch_size % parts == 0 && c.accumulation_steps * parts <= most_parts) return parts;
+  return 1;
+}
+
 }  // namespace
 
 models::DecoderConfig opposite_path(models::DecoderConfig c) {
@@ -120,9 +132,9 @@ models::DecoderConfig opposite_path(models::DecoderConfig c) {
   // A loss of how experts are balanced is one of a micro-batch.
   if (c.experts.any() && c.experts.balance_coefficient != 0)
     return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
-  if (c.accumulation_steps > 1 && c.batch_size > 1) {
-    c.accumulation_steps *= c.batch_size;
-    c.batch_size = 1;
+  if (const std::int64_t parts = parts_of_a_micro_batch(c); parts > 1) {
+    c.accumulation_steps *= parts;
+    c.batch_size /= parts;
   } else {  // by twos or threes; of one micro-batch nothing changes
     const std::int64_t together = c.accumulation_steps % 2 == 0 ? 2 : std::gcd(c.accumulation_steps, std::int64_t{3});
     c.accumulation_steps /= together;

@@ -54,6 +54,22 @@ TEST(Float64Check, OfMicroBatchesOfOneSequenceHoldsThreeWhereTheOtherPathCannotT
   }
 }
 
+TEST(OppositePath, CutsMicroBatchesIntoNoMoreThanRoundingAllows) {
+  models::DecoderConfig model = test::small_trainer().model;
+  const auto cut = [&](std::int64_t steps, std::int64_t sequences) {
+    model.accumulation_steps = steps, model.batch_size = sequences;
+    const models::DecoderConfig other = verification::opposite_path(model);
+    EXPECT_EQ(other.step_rows(), model.step_rows());
+    return std::pair(other.accumulation_steps, other.batch_size);
+  };
+  EXPECT_EQ(cut(2, 3), std::pair(std::int64_t{6}, std::int64_t{1}));
+  EXPECT_EQ(cut(4, 16), std::pair(std::int64_t{64}, std::int64_t{1}));
+  EXPECT_EQ(cut(4, 128), std::pair(std::int64_t{64}, std::int64_t{8}));
+  // Where no part is left, micro-batches are taken together.
+  EXPECT_EQ(cut(64, 2), std::pair(std::int64_t{32}, std::int64_t{4}));
+  EXPECT_EQ(cut(63, 7), std::pair(std::int64_t{21}, std::int64_t{21}));
+}
+
 // Turns the other way, in forward and in backward alike.
 class TurnsTheOtherWay final : public test::BrokenBackend {
  public:

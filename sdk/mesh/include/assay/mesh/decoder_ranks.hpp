@@ -72,7 +72,7 @@ class DecoderRanks {
   std::vector<std::int64_t> averaged_cuts() const;
   Verified check_gradients(const Launch& launch);
   std::uint64_t hash_of_read_weights() const;
-  void check_reported_loss() const;
+  double checked_loss(const std::string& name) const;  // reported_loss(), held to the ranks' losses
   void check_axes() const;
   void keep_measured_weights();
   std::string check_measured_weights() const;
