@@ -17,7 +17,7 @@ memory::desc any_layout(const memory::desc& d) {
 #endif
 }
 
-// oneDNN's list for one packing: `visit(primitive_desc, index)` until it says false.
+// oneDNN's list for one packing: `visit(primitive_desc)` until it says false.
 template <class Visit>
 void walk(const MatmulDescription& d, Packing packing, const dnnl::engine& engine, Visit visit) {
   const memory::desc a = packing.a ? any_layout(d.a) : d.a, b = packing.b ? any_layout(d.b) : d.b;
@@ -27,10 +27,19 @@ void walk(const MatmulDescription& d, Packing packing, const dnnl::engine& engin
 #else
   dnnl::matmul::primitive_desc primitive(engine, a, b, d.bias, d.c, d.attributes);
 #endif
-  int index = 0;
   do {
-    if (!visit(primitive, index++)) return;
+    if (!visit(primitive)) return;
   } while (primitive.next_impl());
+}
+
+const char* packing_suffix(bool a, bool b) {
+  return a && b ? ", packs a and b" : a ? ", packs a" : b ? ", packs b" : "";
+}
+
+// What candidates_of calls it.
+std::string name_of(const dnnl::matmul::primitive_desc& primitive, const MatmulDescription& d) {
+  return primitive.impl_info_str() +
+         std::string(packing_suffix(primitive.src_desc() != d.a, primitive.weights_desc() != d.b));
 }
 
 }  // namespace
@@ -44,22 +53,21 @@ std::vector<MatmulCandidate> candidates_of(const MatmulDescription& description,
     const auto has_its_name = [&](const MatmulCandidate& c) { return c.name == candidate.name; };
     if (std::none_of(candidates.begin(), candidates.end(), has_its_name)) candidates.push_back(std::move(candidate));
   };
-  walk(description, {}, engine, [&](const dnnl::matmul::primitive_desc& primitive, int index) {
+  walk(description, {}, engine, [&](const dnnl::matmul::primitive_desc& primitive) {
     const std::string name = primitive.impl_info_str();
     if (is_reference(name))
-      references.push_back({name, {}, index});
+      references.push_back({name, {}});
     else
-      add({name, {}, index});
+      add({name, {}});
     return true;
   });
   if (candidates.empty()) return references;
   for (const Packing packing : packings) {
     try {
-      walk(description, packing, engine, [&](const dnnl::matmul::primitive_desc& primitive, int index) {
+      walk(description, packing, engine, [&](const dnnl::matmul::primitive_desc& primitive) {
         const std::string name = primitive.impl_info_str();
         const bool a = primitive.src_desc() != description.a, b = primitive.weights_desc() != description.b;
-        if (!is_reference(name) && (a || b))
-          add({name + (a && b ? ", packs a and b" : a ? ", packs a" : ", packs b"), packing, index});
+        if (!is_reference(name) && (a || b)) add({name + packing_suffix(a, b), packing});
         return true;
       });
     } catch (const dnnl::error&) {  // there is none that packs
@@ -70,8 +78,10 @@ std::vector<MatmulCandidate> candidates_of(const MatmulDescription& description,
 
 RunnableMatmul::RunnableMatmul(const MatmulDescription& description, const MatmulCandidate& candidate,
                                const dnnl::engine& engine) {
-  walk(description, candidate.packing, engine, [&](const dnnl::matmul::primitive_desc& chosen, int index) {
-    if (index < candidate.index) return true;
+  // By its name: places in the list change with what this process has made before, which oneDNN (2.6.3, 3.7.2) lists
+  // several times.
+  walk(description, candidate.packing, engine, [&](const dnnl::matmul::primitive_desc& chosen) {
+    if (name_of(chosen, description) != candidate.name) return true;
     primitive_ = dnnl::matmul(chosen);
     scratch_bytes_ = aligned(chosen.scratchpad_desc().get_size());
     a_ = memory(chosen.src_desc(), engine, nullptr);
@@ -91,6 +101,14 @@ RunnableMatmul::RunnableMatmul(const MatmulDescription& description, const Matmu
     pack(packed_b_, description.b, chosen.weights_desc(), engine);
     return false;
   });
+}
+
+std::string RunnableMatmul::implementation() const {
+  const char* name = nullptr;
+  dnnl::error::wrap_c_api(
+      dnnl_primitive_desc_query(primitive_.get_primitive_desc(), dnnl_query_impl_info_str, 0, &name),
+      "oneDNN does not name the implementation of a matrix product");
+  return name;
 }
 
 void RunnableMatmul::pack(PackedOperand& operand, const memory::desc& from, const memory::desc& to,

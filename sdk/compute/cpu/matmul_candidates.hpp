@@ -25,9 +25,8 @@ struct Packing {
 };
 
 struct MatmulCandidate {
-  std::string name;  // the same in each process: "brg:avx512_core, packs b"
+  std::string name;  // the same in each process, and unlike the others': "brg:avx512_core, packs b"
   Packing packing;   // as it was asked for
-  int index = 0;     // of oneDNN's list for that
 };
 
 // Those that are optimised, as oneDNN lists them: first without packing, then with each of `packings`. Where oneDNN has
@@ -44,6 +43,7 @@ class RunnableMatmul {
   RunnableMatmul(const MatmulDescription& description, const MatmulCandidate& candidate, const dnnl::engine& engine);
 
   std::size_t scratch_bytes() const { return scratch_bytes_; }
+  std::string implementation() const;  // as oneDNN names it
   // No bias: nullptr. Takes no memory. Throws dnnl::error.
   void run(const dnnl::stream& stream, void* a, void* b, void* c, void* bias, void* scratch);
 
