@@ -9,6 +9,7 @@
 #include <queue>
 #include <utility>
 
+#include "placed_order.hpp"
 #include "split_at_peak.hpp"
 
 namespace assay::train {
@@ -24,26 +25,6 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 // of more buffers than `most_by_pairs`, as of a model of thousands of layers, none.
 constexpr std::size_t most_pairs = 400'000'000, most_by_pairs = 10'000;
 constexpr std::size_t few_attempts = 12;  // at least one for each order
-
-bool by_offset(const Taken& a, const Taken& b) { return a.offset < b.offset; }
-
-// One after the other, each at the lowest offset that is free over its whole life.
-Placement placed_in(const PlacementProblem& problem, const std::vector<Id>& order, const std::vector<bool>& only_own) {
-  std::vector<Taken> taken;
-  taken.reserve(problem.reserved.size() + order.size());
-  taken = problem.reserved;
-  Placement placement{std::vector<std::size_t>(problem.lives.size()), problem.own_begin()};
-  for (const Taken& t : taken) placement.total = std::max(placement.total, t.offset + t.bytes);
-  for (const Id id : order) {
-    const PlacementProblem::Life& life = problem.lives[id];
-    const std::size_t offset = problem.lowest_offset(id, taken, only_own[id] ? problem.own_begin() : 0);
-    placement.offsets[id] = offset;
-    placement.total = std::max(placement.total, offset + life.bytes);
-    const Taken placed{offset, life.bytes, life.first, life.last};
-    taken.insert(std::upper_bound(taken.begin(), taken.end(), placed, by_offset), placed);
-  }
-  return placement;
-}
 
 // One after the other in the order of the step, each at the lowest gap that is free now. Borrows nothing.
 Placement placed_by_time(const PlacementProblem& problem, std::vector<Id> order) {
@@ -105,17 +86,17 @@ class Search {
   // `least_seen`, which then is what the best of them needs.
   void improve(std::vector<Id> order, const std::vector<bool>& only_own, std::size_t needed, int patience,
                std::size_t& least_seen) {
-    const auto end = [&](const Placement& placement, Id id) {
-      return placement.offsets[id] + problem_.lives[id].bytes;
-    };
+    PlacedOrder placed(problem_, only_own);
+    bool is_first = true;
     for (int in_vain = 0; in_vain < patience && !is_near(needed) && attempts_ > 0; ++in_vain, --attempts_) {
-      Placement placement = placed_in(problem_, order, only_own);
-      const auto highest = std::max_element(order.begin(), order.end(),
-                                            [&](Id a, Id b) { return end(placement, a) < end(placement, b); });
-      if (placement.total < least_seen) least_seen = placement.total, in_vain = 0;
-      if (placement.total < best_.total) best_ = std::move(placement);
-      if (highest == order.end()) break;
-      std::rotate(order.begin(), highest, highest + 1);
+      if (std::exchange(is_first, false))
+        placed.place(std::move(order));
+      else
+        placed.place_first(placed.highest());
+      const std::size_t total = placed.total();
+      if (total < least_seen) least_seen = total, in_vain = 0;
+      if (total < best_.total) best_ = {placed.offsets(), total};
+      if (placed.order().empty()) break;
     }
   }
   bool has_few_attempts() const { return attempts_ < few_attempts; }
@@ -131,14 +112,11 @@ class Search {
 
 std::size_t PlacementProblem::lowest_offset(Id id, const std::vector<Taken>& taken, std::size_t from) const {
   const Life& life = lives[id];
-  const auto on_one_side = [&](std::size_t at) {
-    return at < borrowed && at + life.bytes > borrowed ? own_begin() : at;
-  };
-  std::size_t offset = on_one_side(from);
+  std::size_t offset = on_one_side(from, life.bytes);
   for (const Taken& other : taken) {
     if (other.last < life.first || life.last < other.first) continue;
     if (other.offset >= offset + life.bytes) break;
-    offset = std::max(offset, on_one_side(rounded_up(other.offset + other.bytes)));
+    offset = std::max(offset, on_one_side(rounded_up(other.offset + other.bytes), life.bytes));
   }
   return offset;
 }

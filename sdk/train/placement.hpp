@@ -24,6 +24,10 @@ struct PlacementProblem {
   static std::size_t rounded_up(std::size_t bytes) {
     return (bytes + BufferPlan::alignment - 1) / BufferPlan::alignment * BufferPlan::alignment;
   }
+  // Where so many bytes lie that would lie there: nothing crosses the end of what is borrowed.
+  std::size_t on_one_side(std::size_t offset, std::size_t bytes) const {
+    return offset < borrowed && offset + bytes > borrowed ? own_begin() : offset;
+  }
   // The lowest offset from `from` on where the life fits beside what is `taken`, by ascending offset.
   std::size_t lowest_offset(Id id, const std::vector<BufferPlan::Taken>& taken, std::size_t from) const;
 };

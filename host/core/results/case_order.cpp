@@ -90,9 +90,11 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
     result.push_back(std::move(*record));
     result.back().is_former = true;
   }
-  std::stable_sort(result.begin(), result.end(), [](const record::CaseRecord& a, const record::CaseRecord& b) {
+  const auto by_index = [](const record::CaseRecord& a, const record::CaseRecord& b) {
     return a.identity.index < b.identity.index;
-  });
+  };
+  // Sorting moves whole records several times, also where they stand in order.
+  if (!std::is_sorted(result.begin(), result.end(), by_index)) std::stable_sort(result.begin(), result.end(), by_index);
   return result;
 }
 
@@ -103,10 +105,15 @@ std::vector<record::CaseRecord> last_of_each_case(std::vector<record::CaseRecord
     return Key(id.workload, inputs_of(id.axes, id.params, id.repeat));
   };
   std::map<Key, std::size_t> last;
-  for (std::size_t i = 0; i < records.size(); ++i) last[key_of(records[i])] = i;
-  std::vector<record::CaseRecord> result;
+  std::vector<std::map<Key, std::size_t>::const_iterator> of_record;
+  of_record.reserve(records.size());
   for (std::size_t i = 0; i < records.size(); ++i)
-    if (last[key_of(records[i])] == i) result.push_back(std::move(records[i]));
+    of_record.push_back(last.insert_or_assign(key_of(records[i]), i).first);
+  if (last.size() == records.size()) return records;
+  std::vector<record::CaseRecord> result;
+  result.reserve(last.size());
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (of_record[i]->second == i) result.push_back(std::move(records[i]));
   return result;
 }
 

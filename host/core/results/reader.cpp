@@ -44,15 +44,16 @@ std::vector<std::optional<record::CaseRecord>> records_of(const std::vector<Line
 CasesFile cases_in(std::string_view text, std::size_t from, const std::filesystem::path& cases_jsonl) {
   CasesFile result;
   result.whole_bytes = from;
-  const auto end_of_before = text.begin() + static_cast<std::ptrdiff_t>(from);
-  const auto lines_before = static_cast<std::size_t>(std::count(text.begin(), end_of_before, '\n'));
+  // Counted for a warning alone: a large file has megabytes before its last line.
+  const auto lines_before = [text, from] {
+    return static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(from), '\n'));
+  };
   const std::vector<Line> lines = lines_of(text.substr(from));
   std::vector<std::optional<record::CaseRecord>> records = records_of(lines);
   result.records.reserve(lines.size());
   std::size_t begin = from;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto& [line, complete] = lines[i];
-    const std::size_t line_number = lines_before + i + 1;
     begin += line.size() + (complete ? 1 : 0);
 
     if (std::optional<record::CaseRecord>& record = records[i]) {
@@ -66,13 +67,13 @@ CasesFile cases_in(std::string_view text, std::size_t from, const std::filesyste
       if (!line.empty())
         result.warnings.push_back(fmt::format(
             "{}:{}: {} bytes that are no record; expected a JSON object with a status; the line does not count",
-            cases_jsonl.string(), line_number, line.size()));
+            cases_jsonl.string(), lines_before() + i + 1, line.size()));
     } else {
       result.torn = true;
       result.warnings.push_back(fmt::format(
           "{}:{}: the last line is torn after {} bytes (the host was stopped while writing it); that case does not "
           "count, and --resume runs it again",
-          cases_jsonl.string(), line_number, line.size()));
+          cases_jsonl.string(), lines_before() + i + 1, line.size()));
     }
   }
   return result;

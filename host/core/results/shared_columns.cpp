@@ -54,6 +54,7 @@ std::vector<std::string> shared_columns(std::vector<std::string> shown,
 Table without_empty_columns(Table table, std::size_t kept) {
   Table result;
   result.rows.resize(table.rows.size());
+  for (auto& row : result.rows) row.reserve(table.columns.size());
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const bool is_filled = std::any_of(table.rows.begin(), table.rows.end(),
                                        [i](const auto& row) { return !record::csv_text(row[i]).empty(); });

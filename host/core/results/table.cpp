@@ -156,6 +156,7 @@ Table make_table(std::vector<std::string> columns, const std::vector<record::Cas
   const Baselines baselines(records, relative_to);
   table.rows.resize(records.size());
   for_each_in_parallel(records.size(), [&](std::size_t i) {
+    table.rows[i].reserve(table.columns.size());
     for (const std::string& column : table.columns) {
       std::optional<record::Cell> of_run = source ? source->cell_of(records[i], column) : std::nullopt;
       table.rows[i].push_back(of_run ? std::move(*of_run) : baselines.cell_of(records[i], column));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "placed_order.hpp"
 #include "split_at_peak.hpp"
 
 namespace assay::train {
@@ -93,6 +94,57 @@ TEST(Placement, AnExactFitIsFoundAmongManySums) {
   }
   problem.lives.push_back({problem.borrowed - four_smallest, 0, 9});
   EXPECT_EQ(best_placement(problem).total, all + problem.lives.back().bytes);
+}
+
+// One place after the other by trying: at each offset that is free over the whole life.
+std::vector<std::size_t> placed_by_trying(const PlacementProblem& problem,
+                                          const std::vector<PlacementProblem::Id>& order,
+                                          const std::vector<bool>& only_own) {
+  std::vector<BufferPlan::Taken> taken = problem.reserved;
+  std::vector<std::size_t> offsets(problem.lives.size());
+  for (const PlacementProblem::Id id : order) {
+    const PlacementProblem::Life& life = problem.lives[id];
+    std::size_t offset = only_own[id] ? problem.own_begin() : 0;
+    const auto is_in_the_way = [&](const BufferPlan::Taken& t) {
+      return t.first <= life.last && life.first <= t.last && t.offset < offset + life.bytes &&
+             offset < t.offset + t.bytes;
+    };
+    const auto crosses = [&] { return offset < problem.borrowed && offset + life.bytes > problem.borrowed; };
+    while (crosses() || std::any_of(taken.begin(), taken.end(), is_in_the_way)) offset += unit;
+    offsets[id] = offset;
+    taken.push_back({offset, life.bytes, life.first, life.last});
+  }
+  return offsets;
+}
+
+// What stays where it was is not placed again; the places are those of placing all of them.
+TEST(PlacedOrder, PlacesAgainAsItPlacesAll) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    PlacementProblem problem;
+    problem.borrowed = random() % 40 * unit + random() % 2 * 7;
+    for (std::size_t at = 0; at < problem.borrowed; at += random() % 2000) {
+      const int first = static_cast<int>(random() % 30);
+      const std::size_t bytes = std::min<std::size_t>(random() % 900 + 1, problem.borrowed - at);
+      problem.reserved.push_back({at, bytes, first, first + static_cast<int>(random() % 10)});
+      at += bytes;
+    }
+    std::vector<PlacementProblem::Id> order;
+    std::vector<bool> only_own;
+    for (std::size_t id = 0; id < 90; ++id) {
+      const int first = static_cast<int>(random() % 30);
+      problem.lives.push_back(
+          {(1 + random() % (id % 9 == 0 ? 40 : 6)) * unit, first, first + static_cast<int>(random() % 12)});
+      order.insert(order.begin() + static_cast<std::ptrdiff_t>(random() % (order.size() + 1)), id);
+      only_own.push_back(random() % 4 == 0);
+    }
+    PlacedOrder placed(problem, only_own);
+    placed.place(order);
+    for (int again = 0; again < 12; ++again) {
+      ASSERT_EQ(placed.offsets(), placed_by_trying(problem, placed.order(), only_own)) << round << ", " << again;
+      placed.place_first(again % 2 == 0 ? placed.highest() : random() % order.size());
+    }
+  }
 }
 
 // A forward and a backward pass: saved tensors of each layer, a large head that ends with the peak, and a gradient
