@@ -23,7 +23,7 @@ using compute::AlgorithmMode;
 constexpr std::int64_t large = std::int64_t{1} << 27;
 constexpr const char* key = "matmul f32->f32 [512x768]*[768x768] steps 768,1 1,768 768,1";
 const std::vector<MatmulCandidate> three{
-    {"brg:avx512_core", {}, 0}, {"gemm:jit", {}, 1}, {"brg:avx512_core, packs b", {false, true}, 0}};
+    {"brg:avx512_core", {}}, {"gemm:jit", {}}, {"brg:avx512_core, packs b", {false, true}}};
 
 class MatmulTunerTest : public ::testing::Test {
  protected:
@@ -158,7 +158,7 @@ TEST_F(MatmulTunerTest, RanksRunWhatTheFirstOfThemHasTimedAndItsFileAloneHasIt) 
 
 TEST_F(MatmulTunerTest, WhatIsToldAndNotThereIsTimed) {
   compute::ExchangeOfThreads lists;
-  const std::vector<MatmulCandidate> others{three[0], {"gemm:new", {}, 1}};
+  const std::vector<MatmulCandidate> others{three[0], {"gemm:new", {}}};
   seconds_["gemm:new"] = 1e-3;
   MatmulTuner first(settings()), second(settings());
   first.share(&lists);
