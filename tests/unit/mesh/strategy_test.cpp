@@ -90,7 +90,7 @@ TEST(Strategy, OneWithoutAnExchangeOrWithTwoIsRefused) {
   EXPECT_EQ(
       refusal({.shares = Shares::tokens, .axes = {.replicas = 2}, .gradients = sums}),
       "the strategy shares tokens in replicas, whose gradients are summed over all; expected losses that are terms "
-      "of one mean");
+      "of one mean; set trainer.is_term");
   EXPECT_NE(refusal({.gradients = averages, .gathers = parallel::Gathers::registered}), "");
 }
 
