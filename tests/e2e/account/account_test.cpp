@@ -38,7 +38,7 @@ TEST_F(Unaccounted, EverySecondStepIsTooFew) {
 }
 
 TEST_F(Unaccounted, AWorkloadThatStopsWorkingForGoodIsWrong) {
-  expect_wrong("in_warm_up_alone", "the first steps of a new object of the workload");
+  expect_wrong("in_warm_up_alone", "a new object's first steps took");
 }
 
 TEST_F(Unaccounted, AnHonestWorkloadWithoutAnAccountIsVerifiedInPart) {

@@ -364,7 +364,7 @@ TEST_F(Plan, DescribesThisMachine) {
   ASSERT_EQ(described.exit.code, 0) << described.output;
   // Without that file nothing is known of this processor's peaks: the times are wanting for that alone.
   const RunResult unknown = this->plan({"--device", "cpu", "--from", run_folder().string()});
-  EXPECT_TRUE(contains(unknown.output, "case 1 has no expected time: this machine states no peaks")) << unknown.output;
+  EXPECT_TRUE(contains(unknown.output, "case 1 has no expected time: this machine has no peaks")) << unknown.output;
   EXPECT_TRUE(contains(unknown.output, "`assay describe-device --device cpu --from RUN --output FILE`"))
       << unknown.output;
   const json plan = planned({"--device-file", (folder() / "d.toml").string(), "--from", run_folder().string()});
