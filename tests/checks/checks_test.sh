@@ -165,8 +165,9 @@ sed -n '/^host\/ /,/^sdk\/ /p; /^| folder of sdk/,/^A header/p' "$scripts/../doc
 said=$("$scripts/check-documents" "$work" || true)
 [[ $said != *'architecture.md: '* ]] || fail "check-documents refuses the tables of rooms: $said"
 sed -i 's/^checks: /checks: attic /' host/rooms.txt
+sed -i -E 's,^  (checks/),    \1,; s,^ +(wireup/),        \1,' docs/architecture.md
 expect_mistakes documents "has no row '| checks | attic, doctor, validate, plan | core, execution |'; host/rooms.txt has it" \
-  "its tree has no 'attic/'"
+  "its tree has no 'attic/'" "its tree has no 'checks/' two blanks deep" "its tree has no 'wireup/' four blanks deep"
 new_documents
 printf '[ranks](docs/ranks.md)\n' >>README.md
 printf '# Ranks\n\n```\nof its own\n```\n\nA rank has a log, and `spread` names the difference.\n\n' >docs/ranks.md
