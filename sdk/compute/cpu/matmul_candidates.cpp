@@ -101,6 +101,8 @@ RunnableMatmul::RunnableMatmul(const MatmulDescription& description, const Matmu
     pack(packed_b_, description.b, chosen.weights_desc(), engine);
     return false;
   });
+  if (!primitive_)
+    throw dnnl::error(dnnl_unimplemented, "oneDNN does not list this implementation of a matrix product any more");
 }
 
 std::string RunnableMatmul::implementation() const {
