@@ -102,7 +102,6 @@ struct ReadLines {
 // The records among the lines, but for those that are known.
 ReadLines read_lines(std::string_view text, const KnownLines& known = {}) {
   ReadLines read;
-  if (known.empty()) read.records.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1);
   std::int64_t number = 0;
   for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
     end = std::min(text.find('\n', begin), text.size());
@@ -226,11 +225,7 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts) {
   const std::string own_text = text_of_file(held.cases_path());
   const KnownLines own_lines = lines_of(own_text);
   std::vector<Record> records;
-  std::size_t most_records = own_lines.size();
-  for (const ReadLines& read : of_parts) most_records += read.records.size();
-  records.reserve(most_records);
   KnownLines known;
-  known.reserve(most_records);
   const auto add = [&](Record& record) {
     if (!known.insert(record.line).second) return;
     if (!own_lines.contains(record.line)) ++collected.added;

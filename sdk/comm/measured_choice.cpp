@@ -57,7 +57,7 @@ std::string from_rank_0(const Host& host, const std::string& name, const std::fu
 
 bool leaves_out(assay_status status) { return status == ASSAY_UNSUPPORTED || status == ASSAY_OUT_OF_MEMORY; }
 
-// Whether `take` succeeds; otherwise `why_not` becomes the reason.
+// Returns whether `take` succeeds; if it does not, `why_not` becomes the reason.
 bool succeeds(const std::function<void()>& take, std::string& why_not) {
   try {
     take();

@@ -37,7 +37,7 @@ void PlacedOrder::place_first(std::size_t index) {
   std::vector<Move> moves;
   std::size_t old_offset_of_first = 0;
   for (std::size_t i = 0; i < order_.size(); ++i) {
-    // Those that stood before it did not see its old place.
+    // Lives that came before it in the old order were placed without regard to its old place.
     if (i == index + 1) moves.front().old_offset = old_offset_of_first;
     const Id id = order_[i];
     const std::size_t from = i > 0 ? lowest_after(id, moves) : 0;
@@ -100,7 +100,7 @@ std::size_t PlacedOrder::lowest_offset(Id id, std::size_t from) const {
   return offset;
 }
 
-// Of the slots the first one that may end beyond the offset.
+// Returns the first slot that may end beyond the offset.
 std::size_t PlacedOrder::first_beyond(std::size_t offset) const {
   if (offset <= largest_) return 0;
   return static_cast<std::size_t>(std::lower_bound(slots_.begin(), slots_.end(), offset - largest_, is_below) -

@@ -108,13 +108,13 @@ Used parameters_of(const train::ParameterSet& set, const models::DecoderConfig& 
 
 // Each addition of a micro-batch's gradients rounds them in 16-bit formats. On a CPU in bf16 64 micro-batches left the
 // gradients of a step 0.013 from those of one, 256 left 0.025, 512 0.05 and 1,024 0.29: beyond what is tolerated.
-constexpr std::int64_t most_parts = 64;
+constexpr std::int64_t most_other_micro_batches = 64;
 
 // Into how many parts the other path cuts a micro-batch, so that its micro-batches are other ones: 1 where it does not.
 std::int64_t parts_of_a_micro_batch(const models::DecoderConfig& c) {
   if (c.accumulation_steps == 1) return 1;
   for (std::int64_t parts = c.batch_size; parts > 1; --parts)
-    if (c.batch_size % parts == 0 && c.accumulation_steps * parts <= most_parts) return parts;
+    if (c.batch_size % parts == 0 && c.accumulation_steps * parts <= most_other_micro_batches) return parts;
   return 1;
 }
 

@@ -45,8 +45,9 @@ CasesFile cases_in(std::string_view text, std::size_t from, const std::filesyste
   CasesFile result;
   result.whole_bytes = from;
   // Counted for a warning alone: a large file has megabytes before its last line.
-  const auto lines_before = [text, from] {
-    return static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(from), '\n'));
+  const auto place_of_line = [&](std::size_t index) {
+    const auto before = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(from), '\n');
+    return fmt::format("{}:{}", cases_jsonl.string(), static_cast<std::size_t>(before) + index + 1);
   };
   const std::vector<Line> lines = lines_of(text.substr(from));
   std::vector<std::optional<record::CaseRecord>> records = records_of(lines);
@@ -66,14 +67,14 @@ CasesFile cases_in(std::string_view text, std::size_t from, const std::filesyste
       result.newline_missing = !complete;
       if (!line.empty())
         result.warnings.push_back(fmt::format(
-            "{}:{}: {} bytes that are no record; expected a JSON object with a status; the line does not count",
-            cases_jsonl.string(), lines_before() + i + 1, line.size()));
+            "{}: {} bytes that are no record; expected a JSON object with a status; the line does not count",
+            place_of_line(i), line.size()));
     } else {
       result.torn = true;
       result.warnings.push_back(fmt::format(
-          "{}:{}: the last line is torn after {} bytes (the host was stopped while writing it); that case does not "
+          "{}: the last line is torn after {} bytes (the host was stopped while writing it); that case does not "
           "count, and --resume runs it again",
-          cases_jsonl.string(), lines_before() + i + 1, line.size()));
+          place_of_line(i), line.size()));
     }
   }
   return result;

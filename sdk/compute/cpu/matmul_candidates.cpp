@@ -36,7 +36,7 @@ const char* packing_suffix(bool a, bool b) {
   return a && b ? ", packs a and b" : a ? ", packs a" : b ? ", packs b" : "";
 }
 
-// What candidates_of calls it.
+// Returns the name by which candidates_of lists the primitive.
 std::string name_of(const dnnl::matmul::primitive_desc& primitive, const MatmulDescription& d) {
   return primitive.impl_info_str() +
          std::string(packing_suffix(primitive.src_desc() != d.a, primitive.weights_desc() != d.b));

@@ -117,7 +117,7 @@ std::vector<std::size_t> placed_by_trying(const PlacementProblem& problem,
   return offsets;
 }
 
-// What stays where it was is not placed again; the places are those of placing all of them.
+// It places again only some of them, and their places are those of placing all.
 TEST(PlacedOrder, PlacesAgainAsItPlacesAll) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
