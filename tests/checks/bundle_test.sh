@@ -2,12 +2,8 @@
 # bundle_test.sh SCRIPTS WORK: scripts/bundle packs no build whose kernels were not optimised, and says what to do.
 set -euo pipefail
 scripts=$1 work=$2
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$*"
-  failures=$((failures + 1))
-}
+# shellcheck source-path=SCRIPTDIR source=failures.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/failures.sh"
 
 rm -rf -- "$work"
 library=lib/assay/devices/libassay_device_cuda.so

@@ -3,12 +3,8 @@
 # small tree that is right otherwise, and each must be reported at its line: a check reports all mistakes in one pass.
 set -euo pipefail
 scripts=$1 work=$2
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$*"
-  failures=$((failures + 1))
-}
+# shellcheck source-path=SCRIPTDIR source=failures.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/failures.sh"
 
 new_tree() {
   rm -rf -- "$work"

@@ -3,12 +3,8 @@
 # the program with sanitizers with. CMake and clang are played: nothing is compiled.
 set -euo pipefail
 scripts=$1 work=$2
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$*"
-  failures=$((failures + 1))
-}
+# shellcheck source-path=SCRIPTDIR source=failures.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/failures.sh"
 
 rm -rf -- "$work"
 mkdir -p -- "$work"/{bin,clang,tree/scripts}
